@@ -1,0 +1,50 @@
+"""garden: language models from before the LLM era, on Keras 3.
+
+The face is lazy: `import garden` costs milliseconds and imports neither Keras nor a backend. A name is imported from its
+file at its first use.
+
+>>> import garden
+>>> garden.BertBackbone.__name__
+'BertBackbone'
+"""
+
+import importlib
+from pathlib import Path
+
+__version__ = "0.1.0"
+
+# In a checkout the folders layers/, tasks/ and presets/ lie beside this one; an installed package holds them inside.
+_here = Path(__file__).parent
+if not (_here / "layers").is_dir():
+    __path__.append(str(_here.parent))
+
+_FACE = {
+    "Backbone": "garden.backbone",
+    "BertBackbone": "garden.bert",
+    "BertTokenizer": "garden.tokenizers",
+}
+_FOLDERS = ("layers", "tasks", "presets")
+
+__all__ = [*_FACE, *_FOLDERS, "backbones"]
+
+
+def __getattr__(name: str):
+    if name in _FOLDERS:
+        return importlib.import_module(f"garden.{name}")
+    if name in _FACE:
+        return getattr(importlib.import_module(_FACE[name]), name)
+    raise AttributeError(f"garden has no {name!r}; it has {', '.join(__all__)}")
+
+
+def backbones() -> list[type]:
+    """The backbone class of every family.
+
+    >>> import garden
+    >>> garden.BertBackbone in garden.backbones()
+    True
+    """
+    return [__getattr__(name) for name in _FACE if name.endswith("Backbone") and name != "Backbone"]
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -1,0 +1,138 @@
+"""The base of every backbone: hyper-parameters written once, presets from any source, and taps into the layers."""
+
+import functools
+import inspect
+
+import keras
+import keras_hub
+
+from garden.layers import Tap
+
+
+class Backbone(keras_hub.models.Backbone):
+    """A functional model whose forward pass is one method, `assemble`.
+
+    A subclass makes its layers in `__init__`, calls `super().__init__(inputs)`, and writes the forward pass in
+    `assemble(inputs, taps)`. Its constructor's signature is the only list of its hyper-parameters: they are recorded as
+    they are bound, readable as attributes, and returned by `get_config`.
+
+    >>> import garden
+    >>> backbone = garden.BertBackbone(50, num_layers=2, num_heads=2, hidden_dim=8, intermediate_dim=16)
+    >>> backbone.num_layers, backbone.get_config()["hidden_dim"]
+    (2, 8)
+    """
+
+    def __init_subclass__(cls, **kwargs):
+        super().__init_subclass__(**kwargs)
+        init, signature = cls.__init__, inspect.signature(cls.__init__)
+
+        @functools.wraps(init)
+        def recording(self, *args, **kwargs):
+            if type(self) is cls:
+                bound = signature.bind(self, *args, **kwargs)
+                bound.apply_defaults()
+                _record(self, bound.arguments)
+            init(self, *args, **kwargs)
+
+        cls.__init__ = recording
+
+    def __init__(self, inputs: dict, dtype=None, **kwargs):
+        super().__init__(inputs=inputs, outputs=self.assemble(inputs, Taps()), dtype=dtype, **kwargs)
+
+    def assemble(self, inputs: dict, taps: "Taps") -> dict:
+        """The forward pass, from the inputs' dictionary to the outputs'."""
+        raise NotImplementedError(f"{type(self).__name__} has no forward pass: write its `assemble(inputs, taps)`.")
+
+    def features(self, *names: str) -> keras.Model:
+        """A functional model over the same weights that also outputs what happens inside.
+
+        Args:
+            names: any of `"hidden_states"` (the embeddings and each block's output, so layers + 1 entries), and, one entry
+                a layer, `"attention_probs"`, `"attention_scores"` (scaled, before the mask), both (b, n, t, s),
+                `"queries"`, `"keys"`, `"values"` (b, t, n, h).
+
+        Returns:
+            A model with the backbone's inputs, and its outputs plus one list a name.
+
+        Raises:
+            ValueError: a name that is none of these.
+
+        >>> import numpy as np, garden
+        >>> backbone = garden.BertBackbone(50, num_layers=2, num_heads=2, hidden_dim=8, intermediate_dim=16)
+        >>> ids = np.array([[1, 2, 3]])
+        >>> seen = backbone.features("hidden_states")(
+        ...     {"token_ids": ids, "segment_ids": 0 * ids, "padding_mask": 0 * ids + 1})
+        >>> len(seen["hidden_states"])
+        3
+        """
+        taps = Taps(names)
+        outputs = self.assemble(self.input, taps)
+        return keras.Model(self.input, {**outputs, **taps.lists}, name=f"{self.name}_features")
+
+    def get_config(self):
+        return {**super().get_config(), **self.hyperparameters}
+
+    @classmethod
+    def from_preset(cls, preset, load_weights: bool = True, **kwargs):
+        """A backbone from a built-in name, a handle, a URL, an archive or a folder in any published format.
+
+        Args:
+            preset: see `garden.presets.locate`; `garden.presets.names()` lists the built-in ones.
+            load_weights: False builds the architecture with random weights; built-in names then need no network.
+            **kwargs: constructor arguments that replace the preset's, `dtype` among them.
+
+        Raises:
+            CheckpointError: the files are damaged, or hold a tensor that the weight-name table does not explain.
+
+        >>> import garden
+        >>> garden.BertBackbone.from_preset("bert_tiny_en_uncased", load_weights=False).count_params()
+        4385920
+        """
+        from garden.presets import load_backbone  # the one upward arrow
+
+        return load_backbone(preset, cls, load_weights, **kwargs)
+
+
+class Taps:
+    """Collects, while a forward pass is assembled, the tensors that were asked for by name.
+
+    Args:
+        names: the lists to fill; none for the plain forward pass, whose blocks then keep their fused attention.
+
+    Raises:
+        ValueError: a name that no block can give.
+    """
+
+    NAMES = ("hidden_states", "attention_probs", "attention_scores", "queries", "keys", "values")
+
+    def __init__(self, names=()):
+        unknown = sorted(set(names) - set(self.NAMES))
+        if unknown:
+            raise ValueError(f"There are no features named {', '.join(unknown)}; there are {', '.join(self.NAMES)}.")
+        self.lists = {name: [] for name in names}
+
+    def state(self, x):
+        """Notes x (b, t, d) as the next hidden state and returns it."""
+        self._note({"hidden_states": x})
+        return x
+
+    def through(self, block, x, **kwargs):
+        """Runs x (b, t, d) through a block, noting what was asked for, and returns its output."""
+        if set(self.lists) <= {"hidden_states"}:
+            return self.state(block(x, **kwargs))
+        x, seen = Tap(block)(x, **kwargs)
+        self._note(seen)
+        return self.state(x)
+
+    def _note(self, tensors):
+        for name in self.lists.keys() & tensors.keys():
+            self.lists[name].append(tensors[name])
+
+
+def _record(backbone, arguments):
+    """Keeps the bound constructor arguments, past Keras's attribute tracking, which is not ready before `__init__`."""
+    # The base class keeps and serialises these three itself.
+    own = {name: value for name, value in arguments.items() if name not in ("self", "dtype", "kwargs")}
+    object.__setattr__(backbone, "hyperparameters", own)
+    for name, value in own.items():
+        object.__setattr__(backbone, name, value)

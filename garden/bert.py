@@ -1,0 +1,106 @@
+"""BERT: Pre-training of Deep Bidirectional Transformers for Language Understanding (Devlin et al. 2018)."""
+
+import keras
+
+from garden.backbone import Backbone
+from garden.layers import Attention, Embeddings, FeedForward, Pooler, PostNormBlock, attention_mask, positions
+from garden.tokenizers import BertTokenizer
+
+
+@keras.saving.register_keras_serializable("garden")
+class BertBackbone(Backbone):
+    """The BERT encoder; also every checkpoint of its shape: Chinese whole-word masking, RoBERTa-wwm-ext, RBT, MacBERT,
+    TinyBERT, MiniLM.
+
+    Args:
+        vocabulary_size: v, rows of the token table.
+        num_layers: number of blocks.
+        num_heads: n; it divides `hidden_dim`.
+        hidden_dim: d.
+        intermediate_dim: f, width of the feed-forward network.
+        dropout: rate on the embeddings and on what attention and feed-forward add.
+        attention_dropout: rate on the attention probabilities; None means `dropout`.
+        max_sequence_length: rows of the position table.
+        num_segments: rows of the segment table.
+        activation: `"gelu_erf"` for the checkpoints of 2018 and Hugging Face's, `"gelu_tanh"` for TensorFlow 1 checkpoints
+            trained since February 2019.
+        layer_norm_epsilon: epsilon of all norms.
+        dtype: dtype policy of computations and weights.
+
+    Inputs, int32 (b, t):
+        token_ids, segment_ids, and padding_mask: 0 is padding, k >= 1 the k-th sequence packed into the row.
+
+    Outputs:
+        sequence_output (b, t, d), and pooled_output (b, d) from the row's first token.
+
+    Raises:
+        ValueError: rows longer than `max_sequence_length`, or `num_heads` does not divide `hidden_dim`.
+
+    >>> import numpy as np, garden
+    >>> bert = garden.BertBackbone(50, num_layers=2, num_heads=2, hidden_dim=8, intermediate_dim=16)
+    >>> ids = np.array([[2, 7, 8, 3, 0]])
+    >>> out = bert({"token_ids": ids, "segment_ids": 0 * ids, "padding_mask": np.array([[1, 1, 1, 1, 0]])})
+    >>> out["sequence_output"].shape == (1, 5, 8), out["pooled_output"].shape == (1, 8)
+    (True, True)
+    """
+
+    tokenizer_cls = BertTokenizer
+
+    def __init__(
+        self,
+        vocabulary_size,
+        num_layers,
+        num_heads,
+        hidden_dim,
+        intermediate_dim,
+        dropout=0.1,
+        attention_dropout=None,
+        max_sequence_length=512,
+        num_segments=2,
+        activation="gelu_erf",
+        layer_norm_epsilon=1e-12,
+        dtype=None,
+        **kwargs,
+    ):
+        attention_dropout = dropout if attention_dropout is None else attention_dropout
+        self.embeddings = Embeddings(
+            vocabulary_size,
+            hidden_dim,
+            max_sequence_length,
+            num_segments,
+            dropout=dropout,
+            layer_norm_epsilon=layer_norm_epsilon,
+            dtype=dtype,
+            name="embeddings",
+        )
+        self.blocks = [
+            PostNormBlock(
+                Attention(num_heads, attention_dropout, dtype=dtype, name="attention"),
+                FeedForward(intermediate_dim, activation, dtype=dtype, name="feedforward"),
+                dropout,
+                layer_norm_epsilon,
+                dtype=dtype,
+                name=f"block_{i}",
+            )
+            for i in range(num_layers)
+        ]
+        self.pooler = Pooler(hidden_dim, dtype=dtype, name="pooler")
+        names = ("token_ids", "segment_ids", "padding_mask")
+        super().__init__({name: keras.Input((None,), dtype="int32", name=name) for name in names}, dtype, **kwargs)
+
+    def assemble(self, inputs, taps):
+        padding_mask = inputs["padding_mask"]
+        x = self.embeddings(inputs["token_ids"], positions(padding_mask), inputs["segment_ids"])
+        taps.state(x)
+        mask = attention_mask(padding_mask)
+        for block in self.blocks:
+            x = taps.through(block, x, attention_mask=mask)
+        return {"sequence_output": x, "pooled_output": self.pooler(x, padding_mask)}
+
+    @property
+    def token_embedding(self):
+        """The `keras.layers.ReversibleEmbedding` (v, d) that masked-LM heads tie to."""
+        return self.embeddings.token_embedding
+
+
+BertTokenizer.backbone_cls = BertBackbone

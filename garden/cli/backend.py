@@ -1,0 +1,54 @@
+"""Chooses Keras's backend, which must happen before the first import of Keras, and quiets what imports print."""
+
+import importlib.util
+import os
+import sys
+from importlib.metadata import version
+
+BACKENDS = ("jax", "tensorflow", "torch")
+
+
+def choose(name: str | None = None) -> str:
+    """Fixes the backend of this process and returns its name: `name`, else KERAS_BACKEND, else jax if it is installed.
+
+    Raises ValueError for a backend that is unknown, not installed, or not the one that Keras already runs on.
+    """
+    running = sys.modules["keras"].config.backend() if "keras" in sys.modules else None
+    chosen = name or running or os.environ.get("KERAS_BACKEND") or _default()
+    if chosen not in BACKENDS:
+        raise ValueError(f"KERAS_BACKEND={chosen} is not a backend of garden; choose one of {', '.join(BACKENDS)}")
+    if running and chosen != running:
+        raise ValueError(f"--backend={chosen} comes too late: Keras runs on {running} in this process")
+    if importlib.util.find_spec(chosen) is None:
+        raise ValueError(f"the backend {chosen} is not installed; run pip install {chosen}")
+    os.environ["KERAS_BACKEND"] = chosen
+    _keep_compiled_programs()
+    _quiet()
+    return chosen
+
+
+def versions(backend: str) -> dict[str, str]:
+    """The versions that a run depends on, by distribution name."""
+    import garden
+
+    names = dict.fromkeys(["keras", "keras-hub", "tensorflow", backend, "numpy"])
+    return {"python": sys.version.split()[0], "garden": garden.__version__, **{name: version(name) for name in names}}
+
+
+def _default() -> str:
+    return "jax" if importlib.util.find_spec("jax") else "tensorflow"
+
+
+def _keep_compiled_programs() -> None:
+    """JAX keeps compiled programs on disk, so that a second run starts in seconds; the user's own setting wins."""
+    from garden.presets.download import garden_cache
+
+    os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(garden_cache() / "jax"))
+
+
+def _quiet() -> None:
+    """TensorFlow's C++ and absl messages on the way up say nothing about the user's task."""
+    from absl import logging
+
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    logging.set_verbosity(logging.ERROR)

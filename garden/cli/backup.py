@@ -1,0 +1,72 @@
+"""Backing up a training run, so that a killed one goes on at the very step it had saved."""
+
+import json
+import time
+from pathlib import Path
+
+import keras
+
+from .run_folder import replacing, write_json
+
+
+class Backup(keras.callbacks.Callback):
+    """Saves weights, optimizer and step count at the end of each epoch, and every `steps` steps if that is not 0.
+
+    It stands in for `keras.callbacks.BackupAndRestore`, which writes its files in place (a kill while it writes costs
+    the backup) and begins an epoch's data again when it was stopped within it, after the schedule has moved on. Here
+    the optimizer's step count, part of the one file that is replaced in one move, says which batches are done.
+
+    Attributes:
+        epochs: what each finished epoch gave: `epoch`, its metrics, `seconds`.
+    """
+
+    def __init__(self, folder: Path, steps: int = 0):
+        super().__init__()
+        self.folder, self.steps = folder, steps
+        self.epochs: list[dict] = []
+        self._since_saved = 0
+        self._began = 0.0
+
+    def restore(self, model: keras.Model) -> int:
+        """Brings a compiled model to the saved state, if there is one, and returns the number of steps it has done."""
+        if not self._state.exists():
+            return 0
+        model.optimizer.build(model.trainable_variables)
+        model.load_weights(self._state)
+        if self._history.exists():
+            self.epochs = json.loads(self._history.read_text("utf-8"))
+        return int(model.optimizer.iterations)
+
+    def on_epoch_begin(self, epoch, logs=None):
+        del self.epochs[epoch:]  # the history is saved before the state: it may be one epoch ahead after a kill
+        self._began = time.perf_counter()
+
+    def on_train_batch_end(self, batch, logs=None):
+        self._since_saved += 1
+        if self.steps and self._since_saved >= self.steps:
+            self._save()
+
+    def on_epoch_end(self, epoch, logs=None):
+        figures = {key: float(value) for key, value in logs.items()}
+        seconds = round(time.perf_counter() - self._began, 2)
+        self.epochs.append({"epoch": epoch + 1, **figures, "seconds": seconds})
+        self.folder.mkdir(exist_ok=True)
+        write_json(self._history, self.epochs)
+        self._save()
+
+    def _save(self) -> None:
+        self.folder.mkdir(exist_ok=True)
+        with replacing(self._state) as temporary:
+            # Keras tells the format by the end of the name.
+            written = temporary.with_name(f"{temporary.name}.weights.h5")
+            self.model.save_weights(written, overwrite=True)
+            written.rename(temporary)
+        self._since_saved = 0
+
+    @property
+    def _state(self) -> Path:
+        return self.folder / "state.weights.h5"
+
+    @property
+    def _history(self) -> Path:
+        return self.folder / "epochs.json"

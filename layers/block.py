@@ -1,0 +1,130 @@
+"""The Transformer block, from the parts passed in, and the tap that lets what is inside it out."""
+
+import keras
+from keras import layers
+
+
+class Block(layers.Layer):
+    """Attention, then a feed-forward network, each in a residual connection; a subclass says where the norm stands.
+
+    Args:
+        attention: a layer called as `attention(x, attention_mask=..., training=...)`, with an `explicit` method for taps.
+        feedforward: a layer called as `feedforward(x)`.
+        dropout: rate on the output of both before it is added.
+        layer_norm_epsilon: epsilon of both norms.
+
+    Call arguments:
+        x: float (b, t, d).
+        attention_mask: bool, broadcast to (b, n, t, s), True where attention is allowed.
+
+    Returns:
+        float (b, t, d).
+
+    >>> import numpy as np
+    >>> from garden.layers import Attention, FeedForward, PostNormBlock
+    >>> block = PostNormBlock(Attention(num_heads=2), FeedForward(16))
+    >>> block(np.ones((1, 3, 8), "float32")).shape == (1, 3, 8)
+    True
+    """
+
+    def __init__(self, attention, feedforward, dropout=0.0, layer_norm_epsilon=1e-12, **kwargs):
+        super().__init__(**kwargs)
+        self.attention = attention
+        self.feedforward = feedforward
+        self.layer_norm_epsilon = layer_norm_epsilon
+        self.attention_norm = self._norm("attention_norm")
+        self.feedforward_norm = self._norm("feedforward_norm")
+        self.dropout = layers.Dropout(dropout, dtype=self.dtype_policy, name="dropout")
+
+    def _norm(self, name):
+        return layers.LayerNormalization(epsilon=self.layer_norm_epsilon, dtype=self.dtype_policy, name=name)
+
+    def build(self, input_shape):
+        for layer in (self.attention, self.attention_norm, self.feedforward, self.feedforward_norm):
+            layer.build(input_shape)
+        self.built = True
+
+    def residual(self, x, sublayer, norm, training=None):
+        """x (b, t, d) -> x plus the sublayer's output, with the norm where the subclass wants it."""
+        raise NotImplementedError("Use PostNormBlock or PreNormBlock: a Block does not say where its norm stands.")
+
+    def call(self, x, attention_mask=None, training=None):
+        def attend(h):
+            return self.attention(h, attention_mask=attention_mask, training=training)
+
+        x = self.residual(x, attend, self.attention_norm, training)
+        return self.residual(x, self.feedforward, self.feedforward_norm, training)
+
+    def explicit(self, x, attention_mask=None, training=None):
+        """As `call`, but returns the dictionary of the attention's taps as well."""
+        taps = {}
+
+        def attend(h):
+            output, seen = self.attention.explicit(h, attention_mask=attention_mask, training=training)
+            taps.update(seen)
+            return output
+
+        x = self.residual(x, attend, self.attention_norm, training)
+        return self.residual(x, self.feedforward, self.feedforward_norm, training), taps
+
+    def compute_output_spec(self, x, attention_mask=None, training=None):
+        return keras.KerasTensor(x.shape, dtype=self.compute_dtype)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "attention": keras.saving.serialize_keras_object(self.attention),
+            "feedforward": keras.saving.serialize_keras_object(self.feedforward),
+            "dropout": self.dropout.rate,
+            "layer_norm_epsilon": self.layer_norm_epsilon,
+        }
+
+    @classmethod
+    def from_config(cls, config):
+        parts = {key: keras.saving.deserialize_keras_object(config[key]) for key in ("attention", "feedforward")}
+        return cls(**{**config, **parts})
+
+
+@keras.saving.register_keras_serializable("garden")
+class PostNormBlock(Block):
+    __doc__ = "norm(x + sublayer(x)), the block of Vaswani et al. 2017 and of BERT.\n\n" + Block.__doc__.split("\n", 2)[2]
+
+    def residual(self, x, sublayer, norm, training=None):
+        return norm(x + self.dropout(sublayer(x), training=training))
+
+
+@keras.saving.register_keras_serializable("garden")
+class PreNormBlock(Block):
+    __doc__ = "x + sublayer(norm(x)), the block of GPT-2 (Radford et al. 2019).\n\n" + Block.__doc__.split("\n", 2)[2]
+
+    def residual(self, x, sublayer, norm, training=None):
+        return x + self.dropout(sublayer(norm(x)), training=training)
+
+
+class Tap(layers.Layer):
+    """Runs a block the explicit way and returns what it saw; the block itself keeps returning one tensor everywhere.
+
+    Keras wants a layer to return as many outputs at every call, so a tap is a layer around the block and not an argument
+    of it. It owns no weights.
+
+    Args:
+        block: a built layer with an `explicit` method.
+
+    Returns:
+        The block's output, and its dictionary of taps.
+
+    >>> import numpy as np
+    >>> from garden.layers import Attention, FeedForward, PostNormBlock, Tap
+    >>> block = PostNormBlock(Attention(num_heads=2), FeedForward(16))
+    >>> x = block(np.ones((1, 3, 8), "float32"))
+    >>> Tap(block)(x)[1]["attention_probs"].shape == (1, 2, 3, 3)
+    True
+    """
+
+    def __init__(self, block, **kwargs):
+        super().__init__(name=f"{block.name}_tap", dtype=block.dtype_policy, **kwargs)
+        self.block = block
+        self.built = True
+
+    def call(self, x, attention_mask=None, training=None):
+        return self.block.explicit(x, attention_mask=attention_mask, training=training)

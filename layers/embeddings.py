@@ -1,0 +1,107 @@
+"""The sum of token, position and segment embeddings."""
+
+import keras
+from keras import layers
+
+from .initializers import truncated_normal
+
+
+@keras.saving.register_keras_serializable("garden")
+class Embeddings(layers.Layer):
+    """Token, position and segment embeddings, summed, normalised and dropped out (Devlin et al. 2018, figure 2).
+
+    With `hidden_dim` the tables may be narrower than the model: a dense projection (E x H) follows, as in ALBERT
+    (Lan et al. 2019, section 3.1) and ELECTRA.
+
+    Args:
+        vocabulary_size: rows of the token table.
+        embedding_dim: e, the width of the tables.
+        max_sequence_length: rows of the position table.
+        num_segments: rows of the segment table; 0 leaves segments out.
+        hidden_dim: d, the width after the projection; None or `embedding_dim` means no projection.
+        dropout: rate on the normalised sum.
+        layer_norm_epsilon: epsilon of the normalisation.
+
+    Call arguments:
+        token_ids: int (b, t).
+        position_ids: int (b, t).
+        segment_ids: int (b, t), only with segments.
+
+    Returns:
+        float (b, t, d).
+
+    Raises:
+        ValueError: the rows are longer than `max_sequence_length`.
+
+    >>> import numpy as np
+    >>> from garden.layers import Embeddings
+    >>> ids = np.array([[5, 6, 7]])
+    >>> Embeddings(10, 4, 8, num_segments=2, hidden_dim=6)(ids, ids % 3, ids % 2).shape == (1, 3, 6)
+    True
+    """
+
+    def __init__(
+        self,
+        vocabulary_size,
+        embedding_dim,
+        max_sequence_length,
+        num_segments=0,
+        hidden_dim=None,
+        dropout=0.0,
+        layer_norm_epsilon=1e-12,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        self.max_sequence_length = max_sequence_length
+        self.token_embedding = layers.ReversibleEmbedding(
+            vocabulary_size,
+            embedding_dim,
+            embeddings_initializer=truncated_normal(),
+            dtype=self.dtype_policy,
+            name="token_embedding",
+        )
+        self.position_embedding = self._table(max_sequence_length, embedding_dim, "position_embedding")
+        self.segment_embedding = self._table(num_segments, embedding_dim, "segment_embedding") if num_segments else None
+        self.norm = layers.LayerNormalization(epsilon=layer_norm_epsilon, dtype=self.dtype_policy, name="norm")
+        self.dropout = layers.Dropout(dropout, dtype=self.dtype_policy, name="dropout")
+        self.projection = None
+        if hidden_dim not in (None, embedding_dim):
+            self.projection = layers.Dense(
+                hidden_dim, kernel_initializer=truncated_normal(), dtype=self.dtype_policy, name="projection"
+            )
+
+    def _table(self, rows, width, name):
+        return layers.Embedding(
+            rows, width, embeddings_initializer=truncated_normal(), dtype=self.dtype_policy, name=name
+        )
+
+    def build(self, token_ids_shape, position_ids_shape, segment_ids_shape=None):
+        embedded = (*token_ids_shape, self.token_embedding.output_dim)
+        self.token_embedding.build(token_ids_shape)
+        self.position_embedding.build(token_ids_shape)
+        if self.segment_embedding:
+            self.segment_embedding.build(token_ids_shape)
+        self.norm.build(embedded)
+        if self.projection:
+            self.projection.build(embedded)
+        self.built = True
+
+    def call(self, token_ids, position_ids, segment_ids=None, training=None):
+        self._check_length(token_ids.shape[1])
+        x = self.token_embedding(token_ids) + self.position_embedding(position_ids)
+        if self.segment_embedding:
+            x = x + self.segment_embedding(segment_ids)
+        x = self.dropout(self.norm(x), training=training)
+        return self.projection(x) if self.projection else x
+
+    def _check_length(self, length):
+        # Out-of-range gathers are silent on JAX and on GPUs, so the static shape is the place to stop.
+        if isinstance(length, int) and length > self.max_sequence_length:
+            raise ValueError(
+                f"The rows have {length} tokens but the position table has {self.max_sequence_length}: "
+                f"truncate to {self.max_sequence_length} (the preprocessor's `sequence_length`)."
+            )
+
+    def compute_output_spec(self, token_ids, position_ids, segment_ids=None, training=None):
+        width = self.projection.units if self.projection else self.token_embedding.output_dim
+        return keras.KerasTensor((*token_ids.shape, width), dtype=self.compute_dtype)

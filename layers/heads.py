@@ -1,0 +1,132 @@
+"""What stands on a backbone: the pooler, the masked-LM head, the classification head."""
+
+import keras
+from keras import layers, ops
+
+from .activations import activation as resolve
+from .initializers import truncated_normal
+from .mask import first_token_mask
+
+
+@keras.saving.register_keras_serializable("garden")
+class Pooler(layers.Layer):
+    """tanh(dense(first token)), BERT's summary of a row (Devlin et al. 2018, section 3).
+
+    The first token is the first that is not padding, so left padding needs nothing special; the summary of a row that is
+    all padding is that of a zero vector.
+
+    Args:
+        hidden_dim: d, the width of the output.
+        activation: a name for `garden.layers.activation`.
+
+    Call arguments:
+        sequence: float (b, t, d).
+        padding_mask: int (b, t).
+
+    Returns:
+        float (b, d).
+
+    >>> import numpy as np
+    >>> from garden.layers import Pooler
+    >>> Pooler(8)(np.ones((2, 3, 8), "float32"), np.ones((2, 3), "int32")).shape == (2, 8)
+    True
+    """
+
+    def __init__(self, hidden_dim, activation="tanh", **kwargs):
+        super().__init__(**kwargs)
+        self.activation = resolve(activation)
+        self.dense = layers.Dense(
+            hidden_dim, kernel_initializer=truncated_normal(), dtype=self.dtype_policy, name="dense"
+        )
+
+    def build(self, sequence_shape, padding_mask_shape):
+        self.dense.build((sequence_shape[0], sequence_shape[-1]))
+        self.built = True
+
+    def call(self, sequence, padding_mask):
+        first = ops.cast(first_token_mask(padding_mask), sequence.dtype)
+        return self.activation(self.dense(ops.einsum("bt,btd->bd", first, sequence)))
+
+
+@keras.saving.register_keras_serializable("garden")
+class ClassificationHead(layers.Layer):
+    """Class logits from one vector a row: dropout, then a dense layer (Devlin et al. 2018, section 4.1).
+
+    Args:
+        num_classes: c, the number of logits.
+        dropout: rate on the vector.
+
+    Call arguments:
+        x: float (b, d).
+
+    Returns:
+        float (b, c).
+
+    >>> import numpy as np
+    >>> from garden.layers import ClassificationHead
+    >>> ClassificationHead(3)(np.ones((2, 8), "float32")).shape == (2, 3)
+    True
+    """
+
+    def __init__(self, num_classes, dropout=0.0, **kwargs):
+        super().__init__(**kwargs)
+        self.dropout = layers.Dropout(dropout, dtype=self.dtype_policy, name="dropout")
+        self.logits = layers.Dense(
+            num_classes, kernel_initializer=truncated_normal(), dtype=self.dtype_policy, name="logits"
+        )
+
+    def build(self, input_shape):
+        self.logits.build(input_shape)
+        self.built = True
+
+    def call(self, x, training=None):
+        return self.logits(self.dropout(x, training=training))
+
+
+@keras.saving.register_keras_serializable("garden")
+class MaskedLMHead(layers.Layer):
+    """Vocabulary logits at chosen positions, through the transposed token table (Devlin et al. 2018, section 3.1).
+
+    gather, dense(e), activation, norm, then h . token_embedding^T + bias. The table stays the backbone's: this layer uses
+    it and does not own it.
+
+    Args:
+        token_embedding: a built `keras.layers.ReversibleEmbedding` (v, e).
+        activation: a name for `garden.layers.activation`; the published heads use that of the backbone.
+        layer_norm_epsilon: epsilon of the norm, likewise.
+
+    Call arguments:
+        sequence: float (b, t, d).
+        mask_positions: int (b, p).
+
+    Returns:
+        float (b, p, v).
+
+    >>> import keras, numpy as np
+    >>> from garden.layers import MaskedLMHead
+    >>> table = keras.layers.ReversibleEmbedding(10, 8)
+    >>> table.build()
+    >>> MaskedLMHead(table)(np.ones((2, 3, 8), "float32"), np.array([[0], [2]])).shape == (2, 1, 10)
+    True
+    """
+
+    def __init__(self, token_embedding, activation="gelu_erf", layer_norm_epsilon=1e-12, **kwargs):
+        super().__init__(**kwargs)
+        # A plain attribute would be tracked, and the table saved a second time with the head.
+        object.__setattr__(self, "token_embedding", token_embedding)
+        self.activation = resolve(activation)
+        self.dense = layers.Dense(
+            token_embedding.output_dim, kernel_initializer=truncated_normal(), dtype=self.dtype_policy, name="dense"
+        )
+        self.norm = layers.LayerNormalization(epsilon=layer_norm_epsilon, dtype=self.dtype_policy, name="norm")
+
+    def build(self, sequence_shape, mask_positions_shape):
+        self.dense.build(sequence_shape)
+        self.norm.build((*sequence_shape[:-1], self.token_embedding.output_dim))
+        self.bias = self.add_weight(name="bias", shape=(self.token_embedding.input_dim,), initializer="zeros")
+        self.built = True
+
+    def call(self, sequence, mask_positions):
+        chosen = ops.take_along_axis(sequence, mask_positions[:, :, None], axis=1)
+        hidden = self.norm(self.activation(self.dense(chosen)))
+        return self.token_embedding(hidden, reverse=True) + self.bias

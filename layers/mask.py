@@ -1,0 +1,67 @@
+"""What the integer `padding_mask` means, as pure functions.
+
+`padding_mask` is (b, t): 0 is padding, k >= 1 says that the position belongs to the k-th sequence packed into its row.
+With one sequence a row this is the usual 0/1 mask. Nothing here depends on where the padding stands.
+"""
+
+from keras import ops
+
+
+def attention_mask(padding_mask):
+    """Which query may attend which key: those with the same number.
+
+    Padding attends padding, so that a row of nothing else has a finite softmax.
+
+    Args:
+        padding_mask: int (b, t).
+
+    Returns:
+        bool (b, 1, t, s), True where attention is allowed; the 1 is the axis of heads.
+
+    >>> import numpy as np
+    >>> from garden.layers import attention_mask
+    >>> np.array(attention_mask(np.array([[1, 2, 2, 0]])))[0, 0].astype(int).tolist()
+    [[1, 0, 0, 0], [0, 1, 1, 0], [0, 1, 1, 0], [0, 0, 0, 1]]
+    """
+    return _same_sequence(padding_mask)[:, None, :, :]
+
+
+def positions(padding_mask):
+    """The place of every token inside its own sequence, counted from 0.
+
+    Args:
+        padding_mask: int (b, t).
+
+    Returns:
+        int32 (b, t).
+
+    >>> import numpy as np
+    >>> from garden.layers import positions
+    >>> np.array(positions(np.array([[0, 0, 1, 1, 1], [1, 1, 2, 2, 2]]))).tolist()
+    [[0, 1, 0, 1, 2], [0, 1, 0, 1, 2]]
+    """
+    column = ops.cumsum(ops.ones_like(padding_mask), axis=1)
+    earlier = column[:, None, :] < column[:, :, None]
+    return ops.sum(ops.cast(ops.logical_and(_same_sequence(padding_mask), earlier), "int32"), axis=-1)
+
+
+def first_token_mask(padding_mask):
+    """Marks the first token that is not padding, the one BERT's pooler reads; an all-padding row has none.
+
+    Args:
+        padding_mask: int (b, t).
+
+    Returns:
+        bool (b, t), at most one True a row.
+
+    >>> import numpy as np
+    >>> from garden.layers import first_token_mask
+    >>> np.array(first_token_mask(np.array([[0, 1, 1], [1, 2, 0]]))).astype(int).tolist()
+    [[0, 1, 0], [1, 0, 0]]
+    """
+    token = padding_mask > 0
+    return ops.logical_and(token, ops.equal(ops.cumsum(ops.cast(token, "int32"), axis=1), 1))
+
+
+def _same_sequence(padding_mask):
+    return ops.equal(padding_mask[:, :, None], padding_mask[:, None, :])

@@ -1,0 +1,21 @@
+if __name__ != "garden.presets.formats":
+    raise ImportError(f"import garden.presets.formats, not {__name__}: a second copy would not be the one presets uses")
+
+from .keras_h5 import H5Weights
+from .opening import open_weights
+from .reader import WeightReader
+from .safetensors import SafetensorsFile, write_safetensors
+from .sharded import ShardedTensors
+from .tensorflow1 import TensorFlow1Checkpoint
+from .torch_file import TorchFile
+
+__all__ = [
+    "H5Weights",
+    "SafetensorsFile",
+    "ShardedTensors",
+    "TensorFlow1Checkpoint",
+    "TorchFile",
+    "WeightReader",
+    "open_weights",
+    "write_safetensors",
+]

@@ -1,0 +1,158 @@
+"""Builds backbones, tokenizers and tasks from a preset in any format, and accounts for every tensor."""
+
+import json
+import warnings
+
+import keras_hub
+
+from .accounting import fill
+from .checkpoint import read_checkpoint
+from .family import families
+from .locate import locate
+from .table import find
+from .table import presets as rows
+
+
+def load_backbone(preset, cls: type, load_weights: bool = True, **kwargs):
+    """What `Backbone.from_preset` does.
+
+    Args:
+        preset: see `locate`.
+        cls: the class that was asked for; the preset's class must be it or a subclass.
+        load_weights: whether to read weights; without them a built-in name needs no network.
+        **kwargs: constructor arguments in place of the preset's.
+
+    Returns:
+        The backbone; its attribute `load_report` tells what became of every tensor of a foreign checkpoint.
+
+    Raises:
+        CheckpointError: damaged files, or a tensor that the table does not explain.
+        TypeError: the preset holds another family than `cls`.
+
+    >>> import garden
+    >>> garden.presets.load_backbone("rbt3_zh", garden.BertBackbone, load_weights=False).num_layers
+    3
+    """
+    source = _Source(preset, load_weights)
+    if source.is_garden:
+        backbone = keras_hub.models.Backbone.from_preset(str(source.path), load_weights, **kwargs)
+        _check_class(type(backbone), cls, preset)
+        return backbone
+    _check_class(source.backbone_cls, cls, preset)
+    backbone = source.build(**kwargs)
+    if load_weights:
+        _note(backbone, fill(backbone, source.checkpoint), source.checkpoint.family.optional)
+    return backbone
+
+
+def load_tokenizer(preset, cls: type, **kwargs):
+    """The tokenizer of a preset.
+
+    Args:
+        preset: see `locate`.
+        cls: the tokenizer class of the family.
+        **kwargs: constructor arguments in place of the preset's.
+
+    Raises:
+        FileNotFoundError: the preset has no vocabulary.
+
+    ```python
+    tokenizer = garden.BertTokenizer.from_preset("all_minilm_l6_v2_en")
+    ```
+    """
+    source = _Source(preset)
+    if source.is_garden:
+        tokenizer = keras_hub.tokenizers.Tokenizer.from_preset(str(source.path), **kwargs)
+        _check_class(type(tokenizer), cls, preset)
+        return tokenizer
+    return source.tokenizer(cls, **kwargs)
+
+
+def load_task(preset, cls: type, load_weights: bool = True, **kwargs):
+    """What `from_preset` of every task does.
+
+    The head is loaded when the checkpoint has it in the right size; otherwise it is fresh, and a warning says so.
+
+    Args:
+        preset: see `locate`.
+        cls: the task's class, generic or of one family.
+        load_weights: whether to read weights.
+        **kwargs: the task's arguments (`num_classes`, `preprocessor`, ...), `dtype`, and those of its preprocessor
+            (`sequence_length`, ...).
+
+    Raises:
+        CheckpointError: as in `load_backbone`.
+        ValueError: `num_classes` is not given and the checkpoint has no head that states it.
+
+    ```python
+    classifier = garden.tasks.TextClassifier.from_preset("all_minilm_l6_v2_en", num_classes=2)
+    ```
+    """
+    source = _Source(preset, load_weights)
+    if source.is_garden:
+        return cls.from_garden_preset(source.path, load_weights, **kwargs)
+    cls = cls.for_backbone(source.backbone_cls)
+    dtype = {"dtype": kwargs.pop("dtype")} if "dtype" in kwargs else {}
+    backbone = source.build(**dtype)
+    settings = {name: kwargs.pop(name) for name in cls.preprocessor_settings if name in kwargs}
+    if "preprocessor" not in kwargs and source.checkpoint:
+        settings.setdefault("sequence_length", backbone.max_sequence_length)
+        kwargs["preprocessor"] = cls.preprocessor_cls(source.tokenizer(backbone.tokenizer_cls), **settings)
+    task = cls(backbone=backbone, **(cls.complete(kwargs, source.checkpoint) if source.checkpoint else kwargs))
+    if load_weights:
+        unread = () if cls.reads == "pooled_output" else source.checkpoint.family.optional
+        _note(task, fill(task, source.checkpoint, cls.__base__.__name__, source.untrained), unread)
+    return task
+
+
+class _Source:
+    """A preset, resolved as far as is needed: to its files, or to its row in the table when no file has to be read."""
+
+    def __init__(self, preset, load_weights=True):
+        self.row = rows().get(preset) if isinstance(preset, str) else None
+        self.path = None if self.row and not load_weights else locate(preset)
+        self.checkpoint = read_checkpoint(self.path) if self.path else None
+
+    @property
+    def is_garden(self):
+        """Whether the files are a garden preset, which KerasHub's own loader reads."""
+        return bool(self.path) and self.checkpoint is None
+
+    @property
+    def untrained(self):
+        """Names of the tasks whose published head is random."""
+        return getattr(self.row, "untrained", ())
+
+    @property
+    def backbone_cls(self):
+        return self.checkpoint.family.backbone_cls if self.checkpoint else families()[self.row.family].backbone_cls
+
+    def build(self, **kwargs):
+        arguments = self.checkpoint.arguments if self.checkpoint else self.row.backbone_config
+        if self.row and self.checkpoint and self.checkpoint.format == "huggingface":
+            arguments["activation"] = self.row.activation
+        return self.backbone_cls(**{**arguments, **kwargs})
+
+    def tokenizer(self, cls, **kwargs):
+        folder = self.path if self.path.is_dir() else self.path.parent
+        lowercase = self.row.lowercase if self.row else self.checkpoint.config.get("do_lower_case", True)
+        if self.checkpoint.format == "keras_hub":
+            lowercase = json.loads((folder / "tokenizer.json").read_text("utf-8"))["config"]["lowercase"]
+            folder = folder / "assets" / "tokenizer"
+        tokenizer = cls.from_files(folder, lowercase=lowercase)
+        if not kwargs:
+            return tokenizer
+        return cls.from_config({**tokenizer.get_config(), "vocabulary": tokenizer.get_vocabulary(), **kwargs})
+
+
+def _check_class(found, wanted, preset):
+    if not issubclass(found, wanted):
+        raise TypeError(f"{preset} holds a {found.__name__}, not a {wanted.__name__}: call {found.__name__}.from_preset.")
+
+
+def _note(model, report, silent):
+    """Attaches the report, and warns of fresh weights except in the layers that the model does not read."""
+    object.__setattr__(model, "load_report", report)
+    fresh = [path for path in report.fresh if not path.startswith(silent)]
+    if fresh:
+        warnings.warn(f"Not in the checkpoint, so fresh and in need of training: {', '.join(fresh)}.", stacklevel=4)

@@ -1,0 +1,46 @@
+"""Tasks: a backbone, a head and a preprocessor behind `fit`, `evaluate` and `predict` on raw strings.
+
+The classes here are generic over backbones. The class of one family, which KerasHub's loaders look for, is generated:
+`garden.tasks.BertTextClassifier` is `TextClassifier` for `BertBackbone`.
+"""
+
+if __name__ != "garden.tasks":
+    raise ImportError(f"import garden.tasks, not {__name__}: a second copy would register every Keras class twice")
+
+from garden import backbones
+
+from .batching import length_grouped, predict_sorted
+from .masked_lm import Filling, MaskedLM
+from .next_sentence import NextSentence
+from .preprocessing import MaskedLMPreprocessor, TextClassifierPreprocessor
+from .task import Task, family_class
+from .text_classifier import TextClassifier
+
+__all__ = [
+    "Filling",
+    "MaskedLM",
+    "MaskedLMPreprocessor",
+    "NextSentence",
+    "Task",
+    "TextClassifier",
+    "TextClassifierPreprocessor",
+    "family_class",
+    "length_grouped",
+    "predict_sorted",
+]
+
+_PREPROCESSORS = {
+    MaskedLM: MaskedLMPreprocessor,
+    NextSentence: TextClassifierPreprocessor,
+    TextClassifier: TextClassifierPreprocessor,
+}
+
+for _backbone in backbones():
+    _made = {
+        preprocessor: family_class(preprocessor, _backbone, tokenizer_cls=_backbone.tokenizer_cls)
+        for preprocessor in (TextClassifierPreprocessor, MaskedLMPreprocessor)
+    }
+    _tasks = [family_class(task, _backbone, preprocessor_cls=_made[part]) for task, part in _PREPROCESSORS.items()]
+    for _class in (*_made.values(), *_tasks):
+        globals()[_class.__name__] = _class
+        __all__.append(_class.__name__)

@@ -1,0 +1,74 @@
+"""Checks on the host, before a compiled step: inside it JAX clamps what is out of range and GPUs return zeros."""
+
+import sys
+
+import numpy as np
+
+
+def check_labels(y, num_classes: int):
+    """Returns labels that are all in [0, num_classes).
+
+    Args:
+        y: int array or TensorFlow tensor of any shape. Inside a `tf.data` pipeline the check becomes part of it.
+        num_classes: how many classes there are.
+
+    Raises:
+        ValueError: labels that are not whole numbers, or out of range; in a pipeline TensorFlow's InvalidArgumentError.
+
+    >>> from garden.tasks.checks import check_labels
+    >>> check_labels([0, 1], 2)
+    [0, 1]
+    """
+    return _in_range(y, num_classes, f"labels must be whole numbers from 0 to {num_classes - 1}")
+
+
+def check_token_ids(x, vocabulary_size: int, max_sequence_length: int):
+    """Returns model inputs whose token ids are in the vocabulary and whose rows fit the position table.
+
+    Args:
+        x: dictionary with `token_ids`, int (b, t).
+        vocabulary_size: v.
+        max_sequence_length: the longest row.
+
+    Raises:
+        ValueError: strings instead of ids, an id out of range or a row too long; in a pipeline InvalidArgumentError.
+
+    >>> import numpy as np
+    >>> from garden.tasks.checks import check_token_ids
+    >>> sorted(check_token_ids({"token_ids": np.array([[1, 2]])}, 10, 4))
+    ['token_ids']
+    """
+    if not isinstance(x, dict) or "token_ids" not in x:
+        raise ValueError("Without a preprocessor the task takes token_ids, segment_ids and padding_mask, not raw text.")
+    ids = x["token_ids"]
+    length = np.shape(ids)[-1] if not _is_tensorflow(ids) else ids.shape[-1]
+    if length is not None and length > max_sequence_length:
+        raise ValueError(f"The rows have {length} tokens, more than the {max_sequence_length} positions: truncate them.")
+    checked = _in_range(ids, vocabulary_size, f"token ids must be from 0 to {vocabulary_size - 1}")
+    return {**x, "token_ids": checked}
+
+
+def _in_range(values, limit, rule):
+    if _is_tensorflow(values):
+        return _in_range_tensorflow(values, limit, rule)
+    numbers = np.asarray(values)
+    if numbers.dtype.kind not in "biuf" or np.any(numbers != np.floor(numbers)):
+        raise ValueError(f"{rule}, not {numbers.flat[0]!r}.")
+    wrong = numbers[(numbers < 0) | (numbers >= limit)]
+    if wrong.size:
+        raise ValueError(f"{rule}, not {wrong.flat[0]}.")
+    return values
+
+
+def _in_range_tensorflow(values, limit, rule):
+    import tensorflow as tf
+
+    limit = tf.cast(limit, values.dtype)
+    inside = tf.reduce_all((values >= 0) & (values < limit))
+    with tf.control_dependencies([tf.debugging.Assert(inside, [f"{rule}; got", values])]):
+        return tf.identity(values)
+
+
+def _is_tensorflow(x):
+    tf = sys.modules.get("tensorflow")
+    return tf is not None and tf.is_tensor(x)

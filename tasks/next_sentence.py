@@ -1,0 +1,43 @@
+"""BERT's second pretraining task: does the second text follow the first?"""
+
+import keras
+import keras_hub
+
+from garden.layers import ClassificationHead
+
+from .task import Task
+
+
+class NextSentence(Task, keras_hub.models.Task):
+    """Next-sentence prediction (Devlin et al. 2018, section 3.1, task 2). Class 0 means that B follows A, 1 that it is random.
+
+    Args:
+        backbone: a garden backbone with a pooled output.
+        preprocessor: from pairs of strings to inputs; None to feed token ids.
+
+    Returns:
+        Logits (b, 2).
+
+    ```python
+    task = garden.tasks.NextSentence.from_preset("bert_base_en_uncased")
+    task.predict((["he opened the door"], ["it was dark inside"]))
+    ```
+    """
+
+    reads = "pooled_output"
+    num_outputs = 2
+
+    def __init__(self, backbone, preprocessor=None, **kwargs):
+        self.backbone = backbone
+        self.preprocessor = preprocessor
+        self.head = ClassificationHead(self.num_outputs, dtype=backbone.dtype_policy, name="classifier")
+        super().__init__(inputs=backbone.input, outputs=self.head(backbone(backbone.input)[self.reads]), **kwargs)
+
+    def compile(self, optimizer="auto", loss="auto", *, metrics="auto", **kwargs):
+        """Keras's `compile`; `"auto"` is Adam at 5e-5, cross-entropy from logits, and accuracy."""
+        super().compile(
+            optimizer=keras.optimizers.Adam(5e-5) if optimizer == "auto" else optimizer,
+            loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True) if loss == "auto" else loss,
+            metrics=[keras.metrics.SparseCategoricalAccuracy()] if metrics == "auto" else metrics,
+            **kwargs,
+        )

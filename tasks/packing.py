@@ -1,0 +1,99 @@
+"""Rows of token ids cut to length, framed by their special tokens and padded: pure NumPy functions."""
+
+from collections.abc import Sequence
+from itertools import chain
+
+import numpy as np
+
+TRUNCATIONS = ("round_robin", "waterfall")
+
+
+def pack(
+    segments: Sequence[list[list[int]]],
+    start: int,
+    end: int,
+    pad: int,
+    sequence_length: int,
+    truncate: str = "round_robin",
+    pad_to_multiple_of: int | None = None,
+) -> dict[str, np.ndarray]:
+    """`[start] A [end]` or `[start] A [end] B [end]` for each row of one or two segments, right-padded.
+
+    Args:
+        segments: One or two lists of b rows of ids.
+        start, end, pad: Ids of the special tokens; truncation never cuts them.
+        sequence_length: The most tokens a row may have, special tokens included.
+        truncate: "round_robin" or "waterfall", see `kept_lengths`.
+        pad_to_multiple_of: None pads to `sequence_length`; a number pads to the longest row, rounded up to that multiple.
+
+    Returns:
+        int32 arrays (b, t): `token_ids`; `segment_ids`, 1 for B and its end; `padding_mask`, 1 for tokens and 0 for padding.
+
+    Raises:
+        ValueError: `sequence_length` leaves no room beside the special tokens.
+
+    >>> packed = pack([[[7, 8, 9]], [[5, 6]]], start=1, end=2, pad=0, sequence_length=8)
+    >>> packed["token_ids"].tolist(), packed["segment_ids"].tolist()
+    ([[1, 7, 8, 9, 2, 5, 6, 2]], [[0, 0, 0, 0, 0, 1, 1, 1]])
+    """
+    first, *second = _truncated(segments, token_budget(sequence_length, len(segments)), truncate)
+    first = [[start, *row, end] for row in first]
+    second = [[*row, end] for row in second[0]] if second else [[]] * len(first)
+    first_lengths = _lengths(first)
+    lengths = first_lengths + _lengths(second)
+    columns = np.arange(_width(lengths, sequence_length, pad_to_multiple_of))
+    real = columns < lengths[:, None]
+    token_ids = np.full(real.shape, pad, np.int32)
+    flat = chain.from_iterable(chain.from_iterable(zip(first, second, strict=True)))
+    token_ids[real] = np.fromiter(flat, np.int32, int(lengths.sum()))
+    return {
+        "token_ids": token_ids,
+        "segment_ids": (real & (columns >= first_lengths[:, None])).astype(np.int32),
+        "padding_mask": real.astype(np.int32),
+    }
+
+
+def kept_lengths(first: np.ndarray, second: np.ndarray, budget: int, truncate: str) -> tuple[np.ndarray, np.ndarray]:
+    """How many tokens of each of two segments fit together into `budget`.
+
+    "round_robin" is BERT's rule: the longer segment loses a token at a time, the second where they tie. "waterfall" keeps
+    as much of the first as fits, and fills the rest with the second. `first` and `second` are lengths (b,).
+
+    >>> first, second = kept_lengths(np.array([9, 2]), np.array([9, 9]), 7, "round_robin")
+    >>> first.tolist(), second.tolist()
+    ([4, 2], [3, 5])
+    """
+    if truncate == "round_robin":
+        first = np.minimum(first, np.maximum(budget - second, (budget + 1) // 2))
+    else:
+        first = np.minimum(first, budget)
+    return first, np.minimum(second, budget - first)
+
+
+def token_budget(sequence_length: int, num_segments: int) -> int:
+    """How many tokens of text `sequence_length` holds beside the special tokens; ValueError where that is none."""
+    special = num_segments + 1
+    if sequence_length <= special:
+        raise ValueError(
+            f"sequence_length={sequence_length} leaves no room for text beside {special} special tokens; "
+            f"it has to be at least {special + 1}"
+        )
+    return sequence_length - special
+
+
+def _truncated(segments: Sequence[list[list[int]]], budget: int, truncate: str) -> list[list[list[int]]]:
+    if len(segments) == 1:
+        return [[row[:budget] for row in segments[0]]]
+    kept = kept_lengths(*map(_lengths, segments), budget, truncate)
+    return [[row[:n] for row, n in zip(*pair, strict=True)] for pair in zip(segments, kept, strict=True)]
+
+
+def _lengths(rows: list[list[int]]) -> np.ndarray:
+    return np.fromiter(map(len, rows), np.int64, len(rows))
+
+
+def _width(lengths: np.ndarray, sequence_length: int, multiple: int | None) -> int:
+    if multiple is None:
+        return sequence_length
+    longest = int(lengths.max(initial=1))
+    return min(-(-longest // multiple) * multiple, sequence_length)

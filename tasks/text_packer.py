@@ -1,0 +1,86 @@
+"""The part that turns raw strings into packed rows of ids, eagerly in NumPy or inside a `tf.data` pipeline."""
+
+import numpy as np
+
+from garden.strings import as_one_leaf, as_strings, in_graph, is_text
+
+from .packing import TRUNCATIONS, pack, token_budget
+
+
+class TextPacker:
+    """What the preprocessors share, mixed in before a KerasHub preprocessor: strings in, packed rows of ids out.
+
+    Of the tokenizer it asks `ids(texts)` and the ids of its start, end and pad token, nothing else.
+    """
+
+    def __init__(self, tokenizer, sequence_length=512, truncate="round_robin", *, pad_to_multiple_of=None, **kwargs):
+        token_budget(sequence_length, 1)
+        if truncate not in TRUNCATIONS:
+            raise ValueError(f"truncate={truncate!r} is not a rule; the rules are {', '.join(TRUNCATIONS)}")
+        if pad_to_multiple_of is not None and pad_to_multiple_of < 1:
+            raise ValueError(f"pad_to_multiple_of={pad_to_multiple_of} has to be at least 1, or None")
+        super().__init__(tokenizer=tokenizer, sequence_length=sequence_length, truncate=truncate, **kwargs)
+        self.pad_to_multiple_of = pad_to_multiple_of
+
+    def build(self, input_shape):
+        pass  # KerasHub would build a packer of its own here
+
+    def __call__(self, *args, **kwargs):
+        args = tuple(map(as_one_leaf, args))
+        # KerasHub reads a lone tuple as (x, y), but a second column of text is the second sentence of each pair.
+        if len(args) == 1 and isinstance(args[0], tuple) and len(args[0]) == 2 and is_text(args[0][1]):
+            return super().__call__(x=args[0], **kwargs)
+        return super().__call__(*args, **kwargs)
+
+    def get_config(self) -> dict:
+        return {**super().get_config(), "pad_to_multiple_of": self.pad_to_multiple_of}
+
+    def pack_strings(self, *segments) -> dict[str, np.ndarray]:
+        """`token_ids`, `segment_ids` and `padding_mask`, (b, t) or for single strings (t,), of one or two columns of text."""
+        if len(segments) > 2:
+            raise ValueError(f"an example has {len(segments)} segments of text; garden packs one or two")
+        columns = [as_strings(segment) for segment in segments]
+        sizes = [len(texts) if batched else "one string" for texts, batched in columns]
+        if len(set(sizes)) > 1:
+            raise ValueError(f"the two segments differ in size: {sizes[0]} and {sizes[1]}")
+        packed = pack(
+            [self.tokenizer.ids(texts) for texts, _ in columns],
+            start=self.tokenizer.start_token_id,
+            end=self.tokenizer.end_token_id,
+            pad=self.tokenizer.pad_token_id,
+            sequence_length=self.sequence_length,
+            truncate=self.truncate,
+            pad_to_multiple_of=self.pad_to_multiple_of,
+        )
+        batched = columns[0][1]
+        return packed if batched else {name: rows[0] for name, rows in packed.items()}
+
+    def packed_spec(self) -> dict[str, tuple[str, int | None]]:
+        """The dtype and the last axis of each array of `pack_strings`; None where it differs from batch to batch."""
+        width = self.sequence_length if self.pad_to_multiple_of is None else None
+        return dict.fromkeys(("token_ids", "segment_ids", "padding_mask"), ("int32", width))
+
+
+def run(function, x, spec: dict[str, tuple[str, int | None]]) -> dict:
+    """The dict of arrays `function(*segments)` of the text `x`: at once, or in a graph whenever a batch reaches it.
+
+    Args:
+        function: Takes one or two columns of text and gives the arrays that `spec` names.
+        x: A string or a batch of them, or a tuple of two such segments.
+        spec: For each array its dtype and last axis, None where that is open; the other axes are those of the text.
+    """
+    segments = x if isinstance(x, tuple) else (x,)
+    if not in_graph():
+        return function(*segments)
+    import tensorflow as tf
+
+    segments = [tf.convert_to_tensor(segment) for segment in segments]
+
+    def arrays(*segments):
+        result = function(*segments)
+        return [result[name] for name in spec]
+
+    tensors = tf.numpy_function(arrays, segments, [dtype for dtype, _ in spec.values()])
+    for tensor, (_, width) in zip(tensors, spec.values(), strict=True):
+        tensor.set_shape(segments[0].shape.concatenate([width]))
+    return dict(zip(spec, tensors, strict=True))

