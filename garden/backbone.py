@@ -6,6 +6,7 @@ import inspect
 import keras
 import keras_hub
 
+from garden.files import whole_folder
 from garden.layers import Tap
 
 
@@ -71,6 +72,11 @@ class Backbone(keras_hub.models.Backbone):
 
     def get_config(self):
         return {**super().get_config(), **self.hyperparameters}
+
+    def save_to_preset(self, preset_dir, max_shard_size=10):
+        """Saves a folder in KerasHub's layout; a full disk leaves what was there before."""
+        with whole_folder(preset_dir) as draft:
+            super().save_to_preset(str(draft), max_shard_size)
 
     @classmethod
     def from_preset(cls, preset, load_weights: bool = True, **kwargs):

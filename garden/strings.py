@@ -9,12 +9,11 @@ def as_strings(x) -> tuple[list[str], bool]:
     """The strings in `x`, and whether `x` was a batch of them.
 
     Args:
-        x: A string, UTF-8 bytes, or a list, tuple, NumPy array (object, str or bytes), pandas column or TensorFlow tensor
-            of those with at most one axis, (b,).
+        x: a string, UTF-8 bytes, or at most one axis (b,) of those: a list, tuple, NumPy array (object, str or bytes),
+            pandas column or TensorFlow tensor.
 
     Raises:
-        ValueError: A row is no text (None, NaN, a number), is not UTF-8, or `x` has more than one axis. The message names
-            the row.
+        ValueError: a row is no text (None, NaN, a number) or not UTF-8, which the message names, or `x` has more axes.
 
     >>> as_strings(np.array([b"caf\\xc3\\xa9", b"bar"]))
     (['café', 'bar'], True)
@@ -23,10 +22,10 @@ def as_strings(x) -> tuple[list[str], bool]:
     """
     x = _plain(x)
     if not isinstance(x, list):
-        return [_decoded(x, "the text")], False
+        return [_decoded(x, "The text")], False
     if all(type(row) is str for row in x):
         return x, True
-    return [_decoded(row, f"row {i} of the batch") for i, row in enumerate(x)], True
+    return [_decoded(row, f"Row {i} of the batch") for i, row in enumerate(x)], True
 
 
 def is_text(x) -> bool:
@@ -44,11 +43,16 @@ def is_text(x) -> bool:
 
 
 def as_one_leaf(x):
-    """A list (or each list of a tuple of segments) as an object array: Keras looks at every leaf of what a layer is given,
-    and a list of strings would be as many leaves as it has rows."""
+    """A list of strings, or each such list in a tuple, as an object array; anything else as it is.
+
+    Keras looks at every leaf of what a layer is given, and a list of strings has as many leaves as rows.
+
+    >>> as_one_leaf((["good", "bad"], [1, 0]))
+    (array(['good', 'bad'], dtype=object), [1, 0])
+    """
     if isinstance(x, tuple):
-        return tuple(as_one_leaf(segment) for segment in x)
-    if not isinstance(x, list):
+        return tuple(as_one_leaf(part) for part in x)
+    if not isinstance(x, list) or not is_text(x):
         return x
     leaf = np.empty(len(x), dtype=object)
     leaf[:] = x
@@ -56,20 +60,19 @@ def as_one_leaf(x):
 
 
 def refuse_surrogates(texts: list[str]) -> None:
-    """Raise the ValueError that names the first row which UTF-8 cannot hold (half of a surrogate pair)."""
+    """Raises the ValueError that names the first row which UTF-8 cannot hold: one with half of a surrogate pair."""
     for i, text in enumerate(texts):
         try:
             text.encode("utf-8")
         except UnicodeEncodeError as error:
-            character = f"U+{ord(text[error.start]):04X}"
             raise ValueError(
-                f"row {i} of the batch has half of a surrogate pair, {character}, at position {error.start}; remove it, for "
-                "example with text.encode('utf-8', 'ignore').decode()"
+                f"Row {i} of the batch has half of a surrogate pair, U+{ord(text[error.start]):04X}, at position "
+                f"{error.start}: remove it, for example with text.encode('utf-8', 'ignore').decode()."
             ) from None
 
 
 def in_graph() -> bool:
-    """Whether TensorFlow is tracing a tf.data pipeline or a tf.function, so that strings are symbolic."""
+    """Whether TensorFlow is tracing a `tf.data` pipeline or a `tf.function`, so that strings are symbolic."""
     tf = sys.modules.get("tensorflow")
     return tf is not None and not tf.executing_eagerly()
 
@@ -78,7 +81,7 @@ def _plain(x):
     if hasattr(x, "__array__") and not isinstance(x, np.generic):
         x = np.asarray(x)
         if x.ndim > 1:
-            raise ValueError(f"text of shape {x.shape} has more than one axis; pass one column, for example x[:, 0]")
+            raise ValueError(f"Text of shape {x.shape} has more than one axis: pass one column, for example x[:, 0].")
         return x.tolist()
     return list(x) if isinstance(x, tuple) else x
 
@@ -87,10 +90,11 @@ def _decoded(row, where: str) -> str:
     if isinstance(row, str):
         return str(row)
     if not isinstance(row, bytes):
-        raise ValueError(f"{where} is {row!r}, not a string; drop it, or put a string there (an empty one will do)")
+        raise ValueError(f"{where} is {row!r}, not a string: drop it, or put a string there (an empty one will do).")
     try:
         return row.decode("utf-8")
     except UnicodeDecodeError as error:
+        byte = f"{row[error.start]:#04x}"
         raise ValueError(
-            f"{where} is not UTF-8: byte {row[error.start]:#04x} at position {error.start}; decode it from its own encoding"
+            f"{where} is not UTF-8, byte {byte} at position {error.start}: decode it from its own encoding first."
         ) from None

@@ -16,33 +16,40 @@ _CONTROLS = r"[^\P{Cc}\t\n\r]|[\p{Cf}\x{FFFD}]"
 # A special token in a text travels as a private-use character; those of the text are turned into a character that goes.
 _PRIVATE, _ZERO_WIDTH = r"\p{Co}", "\u200b"
 
+_TRIMMERS = {"round_robin": tf_text.RoundRobinTrimmer, "waterfall": tf_text.WaterfallTrimmer}
+
 
 class TensorFlowForm(tf.Module):
     """From a batch of strings to the three inputs of an encoder, all in TensorFlow.
 
-    Gives what `TextClassifierPreprocessor` gives, with tensorflow-text in place of the Rust library, so that it can be part
-    of a SavedModel; who loads that has to `import tensorflow_text` first. Training and prediction in Python have no need of it.
+    It gives what `garden.tasks.TextClassifierPreprocessor` gives, with tensorflow-text in place of the Rust library, so
+    that it can be part of a SavedModel; what loads that has to `import tensorflow_text` first. Training and prediction
+    in Python have no need of it.
 
-    Differences that remain, all because the two libraries know different versions of Unicode: of the 1.1 million characters
-    684 in an uncased model and 149 in a cased one. They are the marks, capitals, punctuation and format characters that
-    joined Unicode after about 2016 and in TensorFlow alone are dropped, lower-cased or split off, and U+166D, U+1734 and
-    U+111C9, whose class has changed since. Text has to be UTF-8: bytes that are not are refused by `TextClassifierPreprocessor`,
-    but not here.
+    Differences remain only because the two libraries know different versions of Unicode: of 1.1 million characters, 684
+    in an uncased model and 149 in a cased one (tokenizers 0.23, TensorFlow 2.21). They are marks, capitals, punctuation
+    and format characters younger than the Rust library's tables, which here alone are dropped, lower-cased or split
+    off, and U+166D, U+1734 and U+111C9, whose class has changed. Bytes that are not UTF-8 are not refused here.
 
     Args:
-        tokenizer: Its vocabulary and settings are copied.
-        sequence_length, truncate: As for `TextClassifierPreprocessor`.
+        tokenizer: its vocabulary and settings are copied.
+        sequence_length: tokens of a row, special tokens included.
+        truncate: "round_robin" or "waterfall", as in `TextClassifierPreprocessor`.
 
     Call arguments:
-        first: String tensor (b,).
+        first: string tensor (b,).
         second: None, or the second sentence of each pair, (b,).
 
     Returns:
         A dict of int32 tensors (b, sequence_length): `token_ids`, `segment_ids`, `padding_mask`.
 
+    Raises:
+        ValueError: `truncate` is no rule.
+
     Reference: [Song et al., 2020](https://arxiv.org/abs/2012.15524), Fast WordPiece Tokenization.
 
-    >>> tokenizer = BertTokenizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "fox", "##es", "the"], lowercase=True)
+    >>> vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "fox", "##es", "the"]
+    >>> tokenizer = BertTokenizer(vocabulary, lowercase=True)
     >>> TensorFlowForm(tokenizer, 6)(tf.constant(["The foxes!"]))["token_ids"].numpy().tolist()
     [[2, 7, 5, 6, 1, 3]]
     """
@@ -51,7 +58,9 @@ class TensorFlowForm(tf.Module):
         super().__init__()
         self.tokenizer = tokenizer
         self.sequence_length = sequence_length
-        self.truncate = truncate
+        if truncate not in _TRIMMERS:
+            raise ValueError(f"truncate={truncate!r} is no rule: take {' or '.join(_TRIMMERS)}.")
+        self._trimmer = _TRIMMERS[truncate]
         self._stand_ins = {token: chr(0x10FF00 + i) for i, token in enumerate(sorted(tokenizer.special_tokens))}
         self._word_piece = tf_text.FastWordpieceTokenizer(
             vocab=[self._stand_ins.get(token, token) for token in tokenizer.get_vocabulary()],
@@ -63,8 +72,7 @@ class TensorFlowForm(tf.Module):
 
     def __call__(self, first, second=None) -> dict[str, tf.Tensor]:
         segments = [self.ids(text) for text in (first, second) if text is not None]
-        trimmer = {"round_robin": tf_text.RoundRobinTrimmer, "waterfall": tf_text.WaterfallTrimmer}[self.truncate]
-        segments = trimmer(self.sequence_length - 1 - len(segments)).trim(segments)
+        segments = self._trimmer(self.sequence_length - 1 - len(segments)).trim(segments)
         start, end = self.tokenizer.start_token_id, self.tokenizer.end_token_id
         token_ids, segment_ids = tf_text.combine_segments(segments, start, end)
         token_ids, mask = tf_text.pad_model_inputs(token_ids, self.sequence_length, self.tokenizer.pad_token_id)
@@ -93,8 +101,8 @@ class TensorFlowForm(tf.Module):
         if lowercase if strip_accents is None else strip_accents:
             text = tf.strings.regex_replace(tf_text.normalize_utf8(text, "NFD"), r"\p{Mn}", "")
         if lowercase:
-            # Rust lower-cases one character at a time. TensorFlow has another sigma for the end of a word, and where the
-            # process speaks Turkish another i, so these and the ASCII letters go first.
+            # Rust lower-cases one character at a time. TensorFlow has another sigma for the end of a word, and where
+            # the process speaks Turkish another i: they go first.
             text = tf.strings.lower(tf.strings.regex_replace(text, "Σ", "σ"))
             text = tf.strings.lower(text, encoding="utf-8")
         return text

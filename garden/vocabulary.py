@@ -5,85 +5,88 @@ import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-_VOCABULARY_FILES = ("vocab.txt", "vocab_chinese.txt")
+Vocabulary = str | Path | Mapping[str, int] | Iterable[str]
+
+_FILES = ("vocab.txt", "vocab_chinese.txt")
 
 
 def read_vocabulary(path: str | Path) -> list[str]:
     """The tokens of a vocabulary file, one a line; the line number from 0 is the id.
 
-    Only "\\n" ends a line ("\\r\\n" too): bert-base-chinese holds the line separator U+2028 as a token, and a reader that
+    Only "\\n" and "\\r\\n" end a line: bert-base-chinese holds the line separator U+2028 as a token, and a reader that
     splits there shifts every id behind it. A newline at the end of the file adds no token; an empty line inside is one.
 
     Raises:
-        FileNotFoundError: There is no such file.
-        ValueError: The file is empty or not UTF-8.
+        FileNotFoundError: there is no such file.
+        ValueError: the file is empty or not UTF-8.
 
     >>> import tempfile
-    >>> folder = tempfile.mkdtemp()
-    >>> Path(folder, "vocab.txt").write_bytes(b"[UNK]\\r\\nthe\\nfox\\n")
-    15
-    >>> read_vocabulary(Path(folder, "vocab.txt"))
+    >>> path = Path(tempfile.mkdtemp(), "vocab.txt")
+    >>> write_vocabulary(path, ["[UNK]", "the", "fox"])
+    >>> read_vocabulary(path)
     ['[UNK]', 'the', 'fox']
     """
     try:
         text = Path(path).read_bytes().decode("utf-8")
     except FileNotFoundError:
-        raise FileNotFoundError(f"there is no vocabulary file {path}") from None
+        raise FileNotFoundError(f"There is no vocabulary file {path}.") from None
     except UnicodeDecodeError as error:
-        raise ValueError(f"the vocabulary file {path} is not UTF-8 (byte {error.start}); save it as UTF-8") from None
+        raise ValueError(f"The vocabulary file {path} is not UTF-8 at byte {error.start}: save it as UTF-8.") from None
     if not text:
-        raise ValueError(f"the vocabulary file {path} is empty")
+        raise ValueError(f"The vocabulary file {path} is empty.")
     return [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
 
 
 def write_vocabulary(path: str | Path, vocabulary: list[str]) -> None:
-    """Write the file that `read_vocabulary` reads back, through a temporary name beside it."""
+    """Writes the file that `read_vocabulary` reads back, under a temporary name beside it first."""
     path = Path(path)
     part = path.with_name(path.name + ".part")
     part.write_bytes("".join(f"{token}\n" for token in vocabulary).encode("utf-8"))
     os.replace(part, path)
 
 
-def as_vocabulary(vocabulary: str | Path | Mapping[str, int] | Iterable[str], special_tokens: Iterable[str]) -> list[str]:
-    """The list of tokens by id in a list, a `{token: id}` dict or a file, checked.
+def as_vocabulary(vocabulary: Vocabulary, special_tokens: Iterable[str]) -> list[str]:
+    """The checked tokens, by id, of a list, a `{token: id}` dict or a file.
 
-    A token that occurs twice keeps both ids; text is given the later one, as Google's and Hugging Face's readers do.
+    A token that occurs twice keeps both ids; text is given the later one, as by Google's and Hugging Face's readers.
 
     Raises:
-        ValueError: It is empty, the ids of a dict have a gap, a special token is missing, or a token ends a line.
+        ValueError: the ids of a dict have a gap, a special token is missing, or a token holds the end of a line.
+
+    >>> as_vocabulary({"fox": 1, "[UNK]": 0}, ["[UNK]"])
+    ['[UNK]', 'fox']
     """
     if isinstance(vocabulary, (str, Path)):
         vocabulary = read_vocabulary(vocabulary)
     tokens = _by_id(vocabulary) if isinstance(vocabulary, Mapping) else list(vocabulary)
-    missing = sorted(set(special_tokens).difference(tokens))
+    missing = ", ".join(sorted(set(special_tokens).difference(tokens)))
     if missing:
-        raise ValueError(
-            f"the vocabulary of {len(tokens)} tokens lacks the special tokens {', '.join(missing)}; add each as a line of its own"
-        )
+        raise ValueError(f"The vocabulary of {len(tokens)} tokens lacks {missing}: give each special token its entry.")
     for i, token in enumerate(tokens):
         if not isinstance(token, str) or "\n" in token or token.endswith("\r"):
-            raise ValueError(f"entry {i} of the vocabulary is {token!r}; an entry is a string without an end of line")
+            raise ValueError(f"Entry {i} of the vocabulary is {token!r}: it has to be a string without an end of line.")
     return tokens
 
 
 def read_folder(folder: str | Path) -> tuple[list[str], dict]:
-    """The vocabulary in a published WordPiece folder and the tokenizer settings that its files state.
+    """The vocabulary in a published WordPiece folder, and the settings that its files state.
 
-    Reads `vocab.txt` or `vocab_chinese.txt`, else the vocabulary inside `tokenizer.json`. The settings, named as
-    `BertTokenizer` names them, come from `tokenizer_config.json`, else from `tokenizer.json`; what neither states is absent.
+    Reads `vocab.txt` or `vocab_chinese.txt`, else the vocabulary inside `tokenizer.json`. The settings, under the names
+    that `BertTokenizer` gives them, come from `tokenizer_config.json`, else from `tokenizer.json`, else are absent.
 
     Raises:
-        FileNotFoundError: The folder has none of these files.
-        ValueError: A file is malformed or `tokenizer.json` describes another kind of tokenizer.
+        FileNotFoundError: the folder has no vocabulary.
+        ValueError: a file is malformed, or `tokenizer.json` describes another kind of tokenizer.
     """
     folder = Path(folder)
     rust = _read_json(folder / "tokenizer.json")
-    settings = {**_rust_settings(rust, folder), **_config_settings(_read_json(folder / "tokenizer_config.json"))}
-    for name in _VOCABULARY_FILES:
+    settings = _rust_settings(rust, folder / "tokenizer.json") if rust else {}
+    settings |= _config_settings(_read_json(folder / "tokenizer_config.json"))
+    for name in _FILES:
         if (folder / name).exists():
             return read_vocabulary(folder / name), settings
     if not rust:
-        raise FileNotFoundError(f"{folder} has no vocabulary: none of {', '.join(_VOCABULARY_FILES)}, tokenizer.json")
+        raise FileNotFoundError(f"{folder} has no vocabulary: none of {', '.join(_FILES)}, tokenizer.json.")
     return _by_id(rust["model"]["vocab"]), settings
 
 
@@ -91,7 +94,9 @@ def _by_id(ids: Mapping[str, int]) -> list[str]:
     tokens = {i: token for token, i in ids.items()}
     gap = next((i for i in range(len(ids)) if i not in tokens), None)
     if gap is not None:
-        raise ValueError(f"the ids of the vocabulary are not 0 to {len(ids) - 1}: no token has the id {gap}")
+        raise ValueError(
+            f"The ids of a vocabulary of {len(ids)} tokens run from 0 to {len(ids) - 1}, but {gap} is free."
+        )
     return [tokens[i] for i in range(len(ids))]
 
 
@@ -99,9 +104,9 @@ def _read_json(path: Path) -> dict:
     try:
         content = json.loads(path.read_bytes()) if path.exists() else {}
     except ValueError as error:
-        raise ValueError(f"{path} is not JSON: {error}") from None
+        raise ValueError(f"{path} is not JSON: {error}.") from None
     if not isinstance(content, dict):
-        raise ValueError(f"{path} holds no JSON object")
+        raise ValueError(f"{path} holds no JSON object.")
     return content
 
 
@@ -110,16 +115,14 @@ def _config_settings(config: dict) -> dict:
     return {ours: config[theirs] for theirs, ours in names.items() if theirs in config}
 
 
-def _rust_settings(rust: dict, folder: Path) -> dict:
-    if not rust:
-        return {}
+def _rust_settings(rust: dict, path: Path) -> dict:
     model, normalizer = rust.get("model") or {}, rust.get("normalizer") or {}
     kinds = (model.get("type"), normalizer.get("type"))
     if kinds != ("WordPiece", "BertNormalizer"):
-        raise ValueError(f"{folder / 'tokenizer.json'} is no BERT tokenizer: its model and normalizer are {kinds}")
+        raise ValueError(f"{path} is no BERT tokenizer: its model and its normalizer are {kinds[0]} and {kinds[1]}.")
     added = [token["content"] for token in rust.get("added_tokens") or [] if token["content"] not in model["vocab"]]
     if added:
-        raise ValueError(f"{folder / 'tokenizer.json'} adds tokens to its vocabulary, which garden cannot: {', '.join(added)}")
+        raise ValueError(f"{path} adds tokens that its vocabulary lacks, which garden cannot: {', '.join(added)}.")
     return {
         "lowercase": normalizer["lowercase"],
         "strip_accents": normalizer["strip_accents"],

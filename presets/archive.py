@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path, PureWindowsPath
-from typing import BinaryIO
+from typing import BinaryIO, NoReturn
 
 from .errors import CheckpointError
 
@@ -106,7 +106,7 @@ class _Gate:
         if self.members > MAX_MEMBERS:
             self.refuse(f"it has more than {MAX_MEMBERS:,} members")
 
-    def refuse(self, reason: str) -> None:
+    def refuse(self, reason: str) -> NoReturn:
         raise CheckpointError(f"{self.archive} is refused: {reason}")
 
 

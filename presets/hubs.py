@@ -1,9 +1,13 @@
-"""Repositories of the two model hubs, fetched by the hubs' own clients into their own caches."""
+"""Repositories of the two model hubs, fetched by the hubs' own clients into their own caches.
+
+The clients are imported where they are used: most presets need neither.
+"""
 
 from pathlib import Path
 
 _SMALL = ["*.json", "*.txt", "*.model"]
-_WEIGHTS = (["model*.safetensors", "*.weights.h5"], ["pytorch_model*.bin"])
+_WEIGHTS = ["model*.safetensors", "*.weights.h5"]
+_PICKLES = ["pytorch_model*.bin"]
 
 
 def hugging_face(handle: str) -> Path:
@@ -23,21 +27,23 @@ def hugging_face(handle: str) -> Path:
     folder = hugging_face("hfl/rbt3")
     ```
     """
+    folder = _snapshot(handle, _SMALL + _WEIGHTS)
+    found = any(file for pattern in _WEIGHTS for file in folder.glob(pattern))
+    return folder if found else _snapshot(handle, _SMALL + _PICKLES)
+
+
+def _snapshot(handle: str, patterns: list[str]) -> Path:
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import RepositoryNotFoundError, RevisionNotFoundError
 
     name, _, revision = handle.partition("@")
-    for weights in _WEIGHTS:
-        try:
-            folder = Path(snapshot_download(name, revision=revision or None, allow_patterns=_SMALL + weights))
-        except (RepositoryNotFoundError, RevisionNotFoundError) as error:
-            way_out = "check its name, and set HF_TOKEN where it is private or gated"
-            raise FileNotFoundError(f"hf://{handle} does not exist or is closed to you: {way_out}") from error
-        except Exception as error:  # the client lets errors of its HTTP library through
-            raise FileNotFoundError(f"hf://{handle} cannot be fetched: {_first_line(error)}") from error
-        if any(file for pattern in weights for file in folder.glob(pattern)):
-            break
-    return folder
+    try:
+        return Path(snapshot_download(name, revision=revision or None, allow_patterns=patterns))
+    except (RepositoryNotFoundError, RevisionNotFoundError) as error:
+        way_out = "check its name, and set HF_TOKEN where it is private or gated"
+        raise FileNotFoundError(f"hf://{handle} does not exist or is closed to you: {way_out}") from error
+    except Exception as error:  # errors of the HTTP library come through, and those have no common base
+        raise FileNotFoundError(f"hf://{handle} cannot be fetched: {_first_line(error)}") from error
 
 
 def kaggle(handle: str) -> Path:
@@ -58,7 +64,7 @@ def kaggle(handle: str) -> Path:
 
     try:
         return Path(kagglehub.model_download(handle))
-    except Exception as error:  # the client raises ten kinds, without a common base
+    except Exception as error:  # the client's errors have no common base
         raise FileNotFoundError(f"kaggle://{handle} cannot be fetched: {_first_line(error)}") from error
 
 

@@ -4,6 +4,8 @@ import os
 import re
 from pathlib import Path
 
+from filelock import FileLock
+
 from .archive import unpack
 from .download import check_sha256, download, garden_cache, short_hash
 from .hubs import hugging_face, kaggle
@@ -42,7 +44,7 @@ def locate(preset: str | os.PathLike) -> Path:
     preset = os.fspath(preset)
     if preset.partition(":")[0] in _SCHEMES:
         return _fetch(preset)
-    local = _local(Path(preset).expanduser())
+    local = _local(Path(preset).expanduser()) if preset else None
     if local:
         return local
     if "://" in preset:
@@ -72,12 +74,14 @@ def _archive_file(path: Path) -> Path:
 
 def _archive_url(url: str) -> Path:
     folder = garden_cache() / "unpacked" / short_hash(url)
-    if not folder.is_dir():
-        archive = download(url)
-        try:
-            unpack(archive, folder)
-        finally:
-            archive.unlink()
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(f"{folder}.lock"):
+        if not folder.is_dir():
+            archive = download(url)
+            try:
+                unpack(archive, folder)
+            finally:
+                archive.unlink()
     return _innermost(folder)
 
 

@@ -8,8 +8,9 @@ def select_positions(selectable: np.ndarray, counts: np.ndarray, width: int, rng
 
     Args:
         selectable: bool (b, t).
-        counts: How many to draw (b,); a row with fewer selectable positions gives all of them.
-        width: The number of columns p of the result.
+        counts: how many to draw (b,); a row with fewer selectable positions gives all of them.
+        width: p, the columns of the result.
+        rng: where the draws come from.
 
     Returns:
         int (b, p); behind a row's positions stands t, which is no position.
@@ -34,10 +35,18 @@ def mask_tokens(
     random_token_rate: float,
     rng: np.random.Generator,
 ) -> np.ndarray:
-    """A copy of `token_ids` (b, t) in which each of the `positions` (b, p) is replaced, each by a draw of its own.
+    """A copy of the tokens in which those at the chosen positions are replaced, each by a draw of its own.
 
-    The new token is `mask_token_id` with probability `mask_token_rate`, with `random_token_rate` any entry of the vocabulary,
-    special tokens and the old token included (Google's rule), and else the old token.
+    The new token is the mask with probability `mask_token_rate`, any entry of the vocabulary, special tokens and the
+    old token included (Google's rule), with `random_token_rate`, and else the old token.
+
+    Args:
+        token_ids: int (b, t).
+        positions: int (b, p) as `select_positions` gives them.
+        mask_token_id: id of the mask.
+        vocabulary_size: random tokens are drawn from 0 to this.
+        mask_token_rate, random_token_rate: probabilities, together at most 1.
+        rng: where the draws come from.
 
     >>> mask_tokens(np.array([[5, 6]]), np.array([[1, 2]]), 4, 9, 1.0, 0.0, np.random.default_rng(0)).tolist()
     [[5, 4]]

@@ -20,14 +20,15 @@ def pack(
     """`[start] A [end]` or `[start] A [end] B [end]` for each row of one or two segments, right-padded.
 
     Args:
-        segments: One or two lists of b rows of ids.
-        start, end, pad: Ids of the special tokens; truncation never cuts them.
-        sequence_length: The most tokens a row may have, special tokens included.
+        segments: one or two lists of b rows of ids.
+        start, end, pad: ids of the special tokens; truncation never cuts them.
+        sequence_length: the most tokens of a row, special tokens included.
         truncate: "round_robin" or "waterfall", see `kept_lengths`.
-        pad_to_multiple_of: None pads to `sequence_length`; a number pads to the longest row, rounded up to that multiple.
+        pad_to_multiple_of: None pads to `sequence_length`, a number to the longest row rounded up to that multiple.
 
     Returns:
-        int32 arrays (b, t): `token_ids`; `segment_ids`, 1 for B and its end; `padding_mask`, 1 for tokens and 0 for padding.
+        int32 arrays (b, t): `token_ids`; `segment_ids`, 1 for B and its end; `padding_mask`, 1 for tokens, 0 for
+        padding.
 
     Raises:
         ValueError: `sequence_length` leaves no room beside the special tokens.
@@ -54,10 +55,10 @@ def pack(
 
 
 def kept_lengths(first: np.ndarray, second: np.ndarray, budget: int, truncate: str) -> tuple[np.ndarray, np.ndarray]:
-    """How many tokens of each of two segments fit together into `budget`.
+    """How many tokens of each of two segments, given their lengths (b,), fit together into `budget`.
 
-    "round_robin" is BERT's rule: the longer segment loses a token at a time, the second where they tie. "waterfall" keeps
-    as much of the first as fits, and fills the rest with the second. `first` and `second` are lengths (b,).
+    "round_robin" is BERT's rule: the longer segment loses a token at a time, the second where they tie. "waterfall"
+    keeps as much of the first as fits, and fills the rest with the second.
 
     >>> first, second = kept_lengths(np.array([9, 2]), np.array([9, 9]), 7, "round_robin")
     >>> first.tolist(), second.tolist()
@@ -71,12 +72,16 @@ def kept_lengths(first: np.ndarray, second: np.ndarray, budget: int, truncate: s
 
 
 def token_budget(sequence_length: int, num_segments: int) -> int:
-    """How many tokens of text `sequence_length` holds beside the special tokens; ValueError where that is none."""
+    """How many tokens of text `sequence_length` holds beside the special tokens, or a ValueError for none.
+
+    >>> token_budget(512, num_segments=2)
+    509
+    """
     special = num_segments + 1
     if sequence_length <= special:
         raise ValueError(
-            f"sequence_length={sequence_length} leaves no room for text beside {special} special tokens; "
-            f"it has to be at least {special + 1}"
+            f"sequence_length={sequence_length} leaves no room for text beside {special} special tokens: "
+            f"use at least {special + 1}."
         )
     return sequence_length - special
 

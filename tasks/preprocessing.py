@@ -15,23 +15,23 @@ class TextClassifierPreprocessor(TextPacker, keras_hub.models.TextClassifierPrep
     """Strings, or pairs of strings, to the inputs of an encoder.
 
     Args:
-        tokenizer: A `garden` tokenizer.
-        sequence_length: The most tokens of a row, special tokens included.
-        truncate: What a pair that is too long loses: "round_robin" the end of the longer segment, as BERT does, "waterfall"
-            the end of the second as long as it has one.
-        pad_to_multiple_of: None pads every row to `sequence_length`, one shape for every batch, which a TPU needs; a number
-            pads each batch to its longest row rounded up to that multiple.
+        tokenizer: a garden tokenizer.
+        sequence_length: the most tokens of a row, special tokens included.
+        truncate: what a pair that is too long loses, with "round_robin" the end of the longer segment, as BERT does,
+            with "waterfall" the end of the second as long as it has one.
+        pad_to_multiple_of: None pads every row to `sequence_length`, one shape for all batches, which a TPU needs. A
+            number pads each batch to its longest row, rounded up to that multiple.
 
     Call arguments:
-        x: A string, or a batch (b,) of them in a list, an array or a tensor; a tuple of two for pairs.
-        y, sample_weight: Passed on as they are.
+        x: a string, or a batch (b,) of them in a list, an array or a tensor; a tuple of two for pairs.
+        y, sample_weight: passed on as they are.
 
     Returns:
         A dict of int32 arrays (b, t), or (t,) for a single string, `token_ids`, `segment_ids` and `padding_mask`: NumPy
-        arrays when called eagerly, tensors inside `tf.data`. With `y`, a tuple as Keras passes it.
+        arrays when called eagerly, tensors inside `tf.data`. With `y` a tuple, as Keras passes it.
 
     Raises:
-        ValueError: A row is not text, the segments differ in size, or `sequence_length` leaves no room for text.
+        ValueError: a row is not text, the segments differ in size, or `sequence_length` leaves no room for text.
 
     >>> from garden.tokenizers import BertTokenizer
     >>> tokenizer = BertTokenizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "good", "bad", "film"])
@@ -50,29 +50,34 @@ class TextClassifierPreprocessor(TextPacker, keras_hub.models.TextClassifierPrep
 
 @keras.saving.register_keras_serializable(package="garden")
 class MaskedLMPreprocessor(TextPacker, keras_hub.models.MaskedLMPreprocessor):
-    """Strings, or pairs of strings, to a masked language model's inputs, targets and weights, masked anew at every call.
+    """Strings, or pairs of strings, to inputs, targets and weights of a masked language model, masked anew each call.
 
-    Of a row of n tokens, special ones included, `round(mask_selection_rate * n)` are selected, at least one and at most
-    `mask_selection_length`: Google's rule. Special tokens, `[UNK]` among them, and padding never are; a row without
-    any other token has no target, and weights 0. Of the selected ones `mask_token_rate` become `[MASK]`, `random_token_rate`
-    any entry of the vocabulary, the rest stay.
+    Of the n tokens of a row, special ones included, `round(mask_selection_rate * n)` are selected, at least one and at
+    most `mask_selection_length`: Google's rule. Special tokens, `[UNK]` among them, and padding never are; a row of
+    nothing else has no target, and weights 0. Of the selected ones `mask_token_rate` become `[MASK]`,
+    `random_token_rate` any entry of the vocabulary, and the rest stay.
 
     Args:
-        tokenizer, sequence_length, truncate, pad_to_multiple_of: As for `TextClassifierPreprocessor`; the last by name.
-        mask_selection_rate: The share of tokens to predict, above 0.
-        mask_selection_length: The number p of columns of the targets.
-        mask_token_rate, random_token_rate: Together at most 1.
-        seed: Makes a sequence of calls repeatable. A parallel pipeline hands out the draws in the order its threads ask.
+        tokenizer, sequence_length, truncate, pad_to_multiple_of: as in `TextClassifierPreprocessor`, the last by name.
+        mask_selection_rate: the share of tokens to predict, above 0.
+        mask_selection_length: p, the columns of the targets.
+        mask_token_rate, random_token_rate: together at most 1.
+        seed: makes a sequence of calls repeatable; threads of a pipeline get their draws in the order they ask.
+
+    Call arguments:
+        x: as in `TextClassifierPreprocessor`. What comes as `y` and `sample_weight` is dropped.
 
     Returns:
-        `(x, y, sample_weight)`: `x` a dict of `token_ids`, `segment_ids`, `padding_mask` (b, t) and `mask_positions` (b, p), `y`
-        the original ids (b, p), `sample_weight` 1.0 for a target and 0.0 for the filling (b, p), whose position and id are 0.
+        `(x, y, sample_weight)`. `x` is a dict of `token_ids`, `segment_ids`, `padding_mask` (b, t) and `mask_positions`
+        (b, p); `y` are the original ids (b, p); `sample_weight` (b, p) is 1.0 for a target and 0.0 for a filling, whose
+        position and id are 0.
 
     Reference: [Devlin et al., 2018](https://arxiv.org/abs/1810.04805), section 3.1.
 
     >>> from garden.tokenizers import BertTokenizer
     >>> tokenizer = BertTokenizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "film"])
-    >>> preprocessor = MaskedLMPreprocessor(tokenizer, 6, mask_selection_length=2, mask_token_rate=1.0, random_token_rate=0.0)
+    >>> rates = {"mask_token_rate": 1.0, "random_token_rate": 0.0}
+    >>> preprocessor = MaskedLMPreprocessor(tokenizer, sequence_length=6, mask_selection_length=2, **rates)
     >>> x, y, sample_weight = preprocessor(["film", ""])
     >>> x["token_ids"].tolist(), y.tolist(), sample_weight.tolist()
     ([[2, 4, 3, 0, 0, 0], [2, 3, 0, 0, 0, 0]], [[5, 0], [0, 0]], [[1.0, 0.0], [0.0, 0.0]])
@@ -91,11 +96,10 @@ class MaskedLMPreprocessor(TextPacker, keras_hub.models.MaskedLMPreprocessor):
         **kwargs,
     ):
         if not 0 < mask_selection_rate <= 1:
-            raise ValueError(f"mask_selection_rate={mask_selection_rate} has to be above 0 and at most 1")
+            raise ValueError(f"mask_selection_rate={mask_selection_rate} has to be above 0 and at most 1.")
         if min(mask_token_rate, random_token_rate) < 0 or mask_token_rate + random_token_rate > 1:
-            raise ValueError(
-                f"mask_token_rate={mask_token_rate} and random_token_rate={random_token_rate} have to be shares of 1 together"
-            )
+            rates = f"mask_token_rate={mask_token_rate} and random_token_rate={random_token_rate}"
+            raise ValueError(f"{rates} have to be 0 or more and at most 1 together.")
         super().__init__(
             tokenizer,
             sequence_length,
@@ -121,7 +125,7 @@ class MaskedLMPreprocessor(TextPacker, keras_hub.models.MaskedLMPreprocessor):
         return {**super().get_config(), "seed": self.seed}
 
     def mask_strings(self, *segments) -> dict[str, np.ndarray]:
-        """`pack_strings` with tokens masked, and beside it `mask_positions`, `mask_ids` and `mask_weights`, (b, p) or (p,)."""
+        """`pack_strings` with tokens masked, and `mask_positions`, `mask_ids`, `mask_weights` (b, p), or (p,)."""
         packed = self.pack_strings(*segments)
         token_ids, real = np.atleast_2d(packed["token_ids"], packed["padding_mask"])
         positions, corrupted = self._mask(token_ids, real == 1)

@@ -3,6 +3,7 @@
 import keras
 
 from garden.backbone import Backbone
+from garden.files import whole_folder
 
 from .checks import check_labels, check_token_ids
 
@@ -43,6 +44,11 @@ class Task:
             setattr(task.preprocessor, name, value)
         task._check_preprocessor()
         return task
+
+    def save_to_preset(self, preset_dir, max_shard_size=10):
+        """Saves the task, its backbone and its preprocessor in KerasHub's layout, all or nothing."""
+        with whole_folder(preset_dir) as draft:
+            super().save_to_preset(str(draft), max_shard_size)
 
     @classmethod
     def for_backbone(cls, backbone_cls: type) -> type:

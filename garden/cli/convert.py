@@ -19,6 +19,7 @@ def define_flags(values: flags.FlagValues) -> None:
 def run(options: flags.FlagValues) -> None:
     """Converts and prints which tensors were used, missing or fresh."""
     backend.choose(options.backend)
+    backend.import_keras()
     from garden import presets
 
     print(presets.convert(options.source, options.target, format=options.format))

@@ -7,6 +7,7 @@ pictures. The same command again, after a kill, goes on where the last backup wa
 import hashlib
 import sys
 import time
+import warnings
 from pathlib import Path
 
 from absl import flags
@@ -60,8 +61,7 @@ def finetune(options: flags.FlagValues, training: Examples, validation: Examples
         training, validation: every class of the second must occur in the first.
         run: where to write.
     """
-    import keras
-
+    keras = backend.import_keras()
     from garden.tasks import TextClassifier
 
     from .training import Recipe, train
@@ -71,14 +71,15 @@ def finetune(options: flags.FlagValues, training: Examples, validation: Examples
     truth = validation.label_ids(names)
     recipe = Recipe(**{name: options[name].value for name in RECIPE})
     keras.utils.set_random_seed(recipe.seed)
-    classifier = TextClassifier.from_preset(
-        options.preset,
-        num_classes=len(names),
-        class_names=names,
-        sequence_length=options.sequence_length,
-        pad_to_multiple_of=16,
-        **dtype(options),
-    )
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Not in the checkpoint")  # a fresh head is what is to be trained
+        classifier = TextClassifier.from_preset(
+            options.preset,
+            class_names=names,
+            sequence_length=options.sequence_length,
+            pad_to_multiple_of=16,
+            **dtype(options),
+        )
     _say(training, validation, names, metrics.majority_baseline(truth))
     run.begin()
     epochs = train(classifier, training, validation, recipe, run)

@@ -28,7 +28,7 @@ def learning_curve(epochs: list[dict], baseline: float, path: Path) -> None:
     _save(figure, path)
 
 
-def confusion_picture(counts: np.ndarray, class_names: list[str], path: Path) -> None:
+def confusion_picture(counts: np.ndarray | list[list[int]], class_names: list[str], path: Path) -> None:
     """The confusion matrix, shaded by the share of the true class, with counts while there is room.
 
     Args:
@@ -36,7 +36,7 @@ def confusion_picture(counts: np.ndarray, class_names: list[str], path: Path) ->
         class_names: the c names.
         path: the PNG file to write.
     """
-    size = len(class_names)
+    counts, size = np.asarray(counts), len(class_names)
     figure, axes = _figure(figsize=(min(3.5 + 0.5 * size, 14),) * 2)
     shares = counts / np.maximum(counts.sum(1, keepdims=True), 1)
     image = axes.imshow(shares, cmap="Blues", vmin=0, vmax=1)

@@ -50,6 +50,7 @@ def run(options: flags.FlagValues) -> None:
 
 def load(options: flags.FlagValues) -> tuple:
     """The classifier of a run folder or preset, with its class names ("0", "1", ... where it has none)."""
+    backend.import_keras()
     from garden.tasks import TextClassifier
 
     from .finetune import dtype

@@ -73,6 +73,7 @@ def train(
             validation_data=held_out,
             initial_epoch=epoch,
             epochs=epoch + 1,
+            shuffle=False,
             callbacks=[backup, _Progress(recipe.epochs)],
         )
     return backup.epochs
@@ -94,7 +95,11 @@ def _batches(classifier: TextClassifier, examples: Examples, recipe: Recipe, epo
     seed = int(np.random.SeedSequence([recipe.seed, epoch]).generate_state(1)[0])
     labels = examples.label_ids(classifier.class_names)
     tokenizer = classifier.preprocessor.tokenizer
-    return length_grouped(examples.inputs, labels, batch_size=recipe.batch_size, seed=seed, tokenizer=tokenizer)
+    batches = length_grouped(examples.inputs, labels, batch_size=recipe.batch_size, seed=seed, tokenizer=tokenizer)
+    # `length_grouped` draws anew each time it is iterated, and Keras iterates once more in a process's first fit.
+    batches = batches.cache()
+    batches.reduce(0, lambda count, _: count + 1)
+    return batches
 
 
 class _Progress(keras.callbacks.ProgbarLogger):

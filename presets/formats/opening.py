@@ -27,10 +27,12 @@ def open_weights(path: str | os.PathLike) -> WeightReader:
             fairseq `*.pt` and a TensorFlow `.index`, in that order; or one such file, or a TensorFlow prefix.
 
     Returns:
-        A reader that has read only names and shapes. Its attribute `kind` is `"safetensors"`, `"torch"` or
-        `"tensorflow1"`.
+        A `WeightReader` that has read only names and shapes; its attribute `kind` tells which format it found.
 
-    Raises CheckpointError if nothing fits (the message lists what is there), or if the file is damaged.
+    Raises:
+        CheckpointError: nothing fits (the message lists what is there), or the file is damaged.
+
+    Example:
 
     >>> import numpy as np, tempfile
     >>> from garden.presets.formats import write_safetensors

@@ -17,8 +17,8 @@ class WeightReader(Mapping[str, np.ndarray]):
     """The tensors of a checkpoint by name. Indexing reads that one tensor from disk and keeps nothing.
 
     Attributes:
-        path: Path, the file or TensorFlow 1 prefix that is read.
-        kind: string, `"safetensors"`, `"torch"` or `"tensorflow1"`.
+        path: the file, folder or TensorFlow prefix that is read.
+        kind: `"safetensors"`, `"torch"`, `"tensorflow1"` or `"keras_hub"`.
 
     Arrays own their memory. bfloat16 tensors arrive as float32 (exactly), everything else in the type it was stored in.
 
@@ -73,7 +73,9 @@ def widen(array: np.ndarray) -> np.ndarray:
     """bfloat16 as float32: the same number, since its 16 bits are the upper half of a float32. Others unchanged."""
     if array.dtype != BFLOAT16:
         return array
-    return (array["bfloat16"].astype("<u4") << 16).view("<f4")
+    bits = array["bfloat16"].astype("<u4")
+    bits <<= 16
+    return bits.view("<f4")
 
 
 @contextmanager

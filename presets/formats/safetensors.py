@@ -36,8 +36,14 @@ TRANSFORMERS = MappingProxyType({"format": "pt"})  # transformers refuses a file
 class SafetensorsFile(WeightReader):
     """One `.safetensors` file.
 
-    Raises CheckpointError if the file is not exactly what the format prescribes: header length, JSON, known types,
-    shapes that fit their sizes, data without gap, overlap or trailing bytes.
+    Args:
+        path: the file.
+
+    Raises:
+        CheckpointError: the file is not exactly what the format prescribes: header length, JSON, known types, shapes
+            that fit their sizes, data without gap, overlap or trailing bytes.
+
+    Example:
 
     >>> import numpy as np, tempfile
     >>> path = f"{tempfile.mkdtemp()}/model.safetensors"
@@ -88,7 +94,17 @@ def write_safetensors(
         tensors: mapping of names to arrays of float, integer, bool or bfloat16 (`ml_dtypes`) type.
         metadata: mapping of strings to strings, kept in the header.
 
-    Raises ValueError for an array of another type, OSError when the disk is full or the path cannot be written.
+    Raises:
+        ValueError: an array has another type.
+        OSError: the disk is full, or the path cannot be written. What was at `path` is still there.
+
+    Example:
+
+    >>> import numpy as np, tempfile
+    >>> path = f"{tempfile.mkdtemp()}/model.safetensors"
+    >>> write_safetensors(path, {"bert.pooler.dense.bias": np.zeros(768, "float32")})
+    >>> SafetensorsFile(path).shape("bert.pooler.dense.bias")
+    (768,)
     """
     entries = {name: describe(tensors[name]) for name in tensors}
     # Wide types first: then each tensor starts at a multiple of its own item size.

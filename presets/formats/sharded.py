@@ -15,7 +15,13 @@ from .torch_file import TorchFile
 class ShardedTensors(WeightReader):
     """The tensors that `model.safetensors.index.json` or `pytorch_model.bin.index.json` assigns to shards beside it.
 
-    Raises CheckpointError if a shard is missing or damaged, or lacks a tensor that the index promises.
+    Args:
+        path: the index file.
+
+    Raises:
+        CheckpointError: a shard is missing or damaged, or lacks a tensor that the index promises.
+
+    Example:
 
     ```python
     weights = ShardedTensors("t5-11b/pytorch_model.bin.index.json")

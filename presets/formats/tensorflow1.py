@@ -30,11 +30,20 @@ DTYPES = {
 
 
 class TensorFlow1Checkpoint(WeightReader):
-    """The variables of a checkpoint that TensorFlow's Saver wrote, given by prefix, `.index` file or folder.
+    """The variables of a checkpoint that TensorFlow's Saver wrote.
 
-    Raises CheckpointError if a data file is missing, truncated or fails its checksum (the message names the variable),
-    if a folder holds several checkpoints and no `checkpoint` file that chooses one, and for the format before
-    `.index` files. A variable that is text, or cut into slices, raises when it is read.
+    Every variable is compared with its checksum when it is read.
+
+    Args:
+        path: the checkpoint's prefix, its `.index` file, or its folder. Of several checkpoints in a folder, the one
+            that the file `checkpoint` names is read.
+
+    Raises:
+        CheckpointError: a data file is missing or truncated (the message names a variable in it), the folder does not
+            tell which checkpoint is meant, or the format is the one before `.index` files. On reading: the variable
+            does not fit its checksum, is text, or was cut into slices.
+
+    Example:
 
     ```python
     weights = TensorFlow1Checkpoint("uncased_L-2_H-128_A-2/bert_model.ckpt")
@@ -56,7 +65,7 @@ class TensorFlow1Checkpoint(WeightReader):
         entry = self._entries[name]
         dtype = self._checked_dtype(name, entry)
         array = read_array(self._shard(entry), entry.offset, dtype, entry.size // dtype.itemsize)
-        if masked_crc(array) != entry.crc:
+        if masked_crc(array.view(np.uint8)) != entry.crc:
             raise CheckpointError(f"{self._shard(entry)} is damaged: variable {name!r} does not fit its checksum.")
         return widen(array).reshape(entry.shape)
 

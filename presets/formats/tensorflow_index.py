@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import google_crc32c
+import numpy as np
 
 FOOTER_SIZE = 48
 MAGIC = 0xDB4775248B80FB57.to_bytes(8, "little")
@@ -111,7 +112,7 @@ def read_varint(data: bytes, position: int) -> tuple[int, int]:
     raise ValueError("it holds an integer of more than 64 bits")
 
 
-def masked_crc(data: bytes) -> int:
+def masked_crc(data: bytes | np.ndarray) -> int:
     """CRC-32C, rotated and shifted as TensorFlow and LevelDB store it."""
     crc = google_crc32c.value(data)
     return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF

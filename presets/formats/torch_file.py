@@ -22,7 +22,13 @@ class TorchFile(WeightReader):
     The state dict may be the whole file or lie under the key `"model"` or `"state_dict"`. The pickle is read by a
     restricted unpickler that imports and calls nothing; see `torch_pickle`.
 
-    Raises CheckpointError if the file is truncated or damaged, holds no state dict, or asks to call a function.
+    Args:
+        path: the file.
+
+    Raises:
+        CheckpointError: the file is truncated or damaged, holds no state dict, or asks to call a function.
+
+    Example:
 
     ```python
     weights = TorchFile("roberta.base/model.pt")

@@ -88,7 +88,7 @@ class Dropped:
 
 
 def check_memo(file: BinaryIO) -> None:
-    """Raises ValueError if the pickle ahead numbers its objects wildly: pickle allocates memory up to the last number."""
+    """ValueError if the pickle ahead numbers its objects wildly: pickle allocates a table up to the highest number."""
     start = file.tell()
     for opcode, argument, position in pickletools.genops(file):
         if opcode.name in ("PUT", "BINPUT", "LONG_BINPUT") and argument > position - start:
@@ -157,6 +157,5 @@ def find_state_dict(tree: Any) -> dict[str, StoredTensor]:
             tensors = {name: value for name, value in candidate.items() if is_named_tensor(name, value)}
             if tensors:
                 return tensors
-    raise ValueError(
-        f"it holds no tensors under its keys {', '.join(name for name in tree if isinstance(name, str)) or '(none)'}"
-    )
+    keys = ", ".join(name for name in tree if isinstance(name, str)) or "(none)"
+    raise ValueError(f"it holds no tensors under its keys {keys}")

@@ -1,0 +1,124 @@
+"""From any format to a garden preset, and from garden to a Hugging Face folder that transformers loads."""
+
+import json
+from pathlib import Path
+
+import keras
+
+import garden
+from garden.files import whole_folder
+
+from . import weight_names
+from .checkpoint import read_checkpoint
+from .family import families
+from .formats import write_safetensors
+from .locate import locate
+
+# transformers calls the exact GELU "gelu".
+_ACTIVATIONS = {"gelu_erf": "gelu", "gelu_tanh": "gelu_pytorch_tanh"}
+
+
+def convert(source, target, format: str = "garden", task: str | None = None):
+    """Reads a preset in any format and writes it in another.
+
+    Args:
+        source: see `locate`.
+        target: folder to make; it must not exist or be empty.
+        format: `"garden"` (KerasHub's layout) or `"huggingface"`.
+        task: name of the task whose head goes along, such as `"MaskedLM"`; None takes the published head where the
+            configuration names one, else the backbone alone.
+
+    Returns:
+        The report of what became of every tensor; None for a garden source, whose loader is strict itself.
+
+    Raises:
+        ValueError: an unknown format or task, or a target that holds files.
+        CheckpointError: see `load_backbone`.
+
+    ```python
+    garden.presets.convert("chinese_L-12_H-768_A-12", "bert-base-chinese", format="huggingface")
+    ```
+    """
+    writers = {"garden": lambda model, folder: model.save_to_preset(folder), "huggingface": export_to_transformers}
+    if format not in writers:
+        raise ValueError(f"There is no format {format!r}; there are {', '.join(writers)}.")
+    target = Path(target)
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise ValueError(f"{target} exists already: name a new folder.")
+    model = _load(source, task)
+    writers[format](model, target)
+    return getattr(model, "load_report", None)
+
+
+def export_to_transformers(model, folder) -> None:
+    """Writes a backbone or task as a Hugging Face folder: weights, config, vocabulary and tokenizer.
+
+    Args:
+        model: a garden backbone or task.
+        folder: folder to make; it is complete or absent.
+
+    Raises:
+        CheckpointError: the model has weights without a Hugging Face name (LoRA, quantised layers).
+
+    ```python
+    garden.presets.export_to_transformers(classifier, "my-classifier")
+    transformers.AutoModelForSequenceClassification.from_pretrained("my-classifier")
+    ```
+    """
+    backbone = getattr(model, "backbone", model)
+    family = next(family for family in families().values() if isinstance(backbone, family.backbone_cls))
+    head = family.heads.get(type(model).__base__.__name__)
+    prefix = f"{family.prefix}." if head else ""
+    rows = [(ours, prefix + theirs) for ours, theirs in family.huggingface] + list(head.huggingface if head else ())
+    # A head that does not read the pooler is published without one.
+    reads = getattr(model, "reads", "pooled_output")
+    left_out = family.optional if reads != "pooled_output" else ()
+    variables = [v for v in model.weights if not (left_out and v.path.startswith(left_out))]
+    with whole_folder(folder) as draft:
+        tensors = dict(weight_names.export(variables, rows, weight_names.HUGGING_FACE))
+        write_safetensors(draft / "model.safetensors", tensors, {"format": "pt"})
+        _write_json(draft / "config.json", _config(model, backbone, family, head))
+        if getattr(model, "preprocessor", None):
+            _save_tokenizer(model.preprocessor.tokenizer, draft, backbone.max_sequence_length)
+
+
+def _load(source, task):
+    """The model behind a source, as the task that was asked for or that the configuration names."""
+    checkpoint = read_checkpoint(locate(source))
+    if task is None and checkpoint and checkpoint.format == "huggingface":
+        heads = {head.architecture: name for name, head in checkpoint.family.heads.items()}
+        task = next((heads[name] for name in checkpoint.config.get("architectures") or () if name in heads), None)
+    if task is None and checkpoint is None and (locate(source) / "task.json").exists():
+        registered = json.loads((locate(source) / "task.json").read_text("utf-8"))["registered_name"]
+        task = keras.saving.get_registered_object(registered).__base__.__name__
+    if task is None:
+        return garden.Backbone.from_preset(source)
+    if not hasattr(garden.tasks, task):
+        raise ValueError(f"There is no task {task!r}; there are MaskedLM, NextSentence, TextClassifier.")
+    return getattr(garden.tasks, task).from_preset(source)
+
+
+def _config(model, backbone, family, head):
+    config = {theirs: getattr(backbone, ours) for ours, theirs in family.config.items()}
+    config["hidden_act"] = _ACTIVATIONS.get(backbone.activation, backbone.activation)
+    if config.get("attention_probs_dropout_prob", 0) is None:
+        config["attention_probs_dropout_prob"] = backbone.dropout
+    architecture = head.architecture if head else family.backbone.replace("Backbone", "Model")
+    if hasattr(model, "num_classes"):
+        names = model.class_names or [f"LABEL_{i}" for i in range(model.num_classes)]
+        config["id2label"] = {str(i): name for i, name in enumerate(names)}
+        config["label2id"] = {name: i for i, name in enumerate(names)}
+    return {"model_type": family.model_type, "architectures": [architecture], **config}
+
+
+def _save_tokenizer(tokenizer, folder, length):
+    tokenizer.save_assets(str(folder))
+    (folder / "vocabulary.txt").replace(folder / "vocab.txt")
+    tokenizer.rust.save(str(folder / "tokenizer.json"))
+    settings = {"tokenizer_class": "BertTokenizer", "do_lower_case": tokenizer.lowercase, "model_max_length": length}
+    _write_json(folder / "tokenizer_config.json", {**settings, "strip_accents": tokenizer.strip_accents})
+
+
+def _write_json(file, content):
+    file.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", "utf-8")
+
