@@ -1,7 +1,7 @@
 """garden: language models from before the LLM era, on Keras 3.
 
-The face is lazy: `import garden` costs milliseconds and imports neither Keras nor a backend. A name is imported from its
-file at its first use.
+The face is lazy: `import garden` costs milliseconds and imports neither Keras nor a backend. A name is imported from
+its file at its first use.
 
 >>> import garden
 >>> garden.BertBackbone.__name__

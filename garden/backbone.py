@@ -48,7 +48,8 @@ class Backbone(keras_hub.models.Backbone):
         """A functional model over the same weights that also outputs what happens inside.
 
         Args:
-            names: any of `"hidden_states"` (the embeddings and each block's output, so layers + 1 entries), and, one entry
+            names: any of `"hidden_states"` (the embeddings and each block's output, so layers + 1 entries), and, one
+                entry
                 a layer, `"attention_probs"`, `"attention_scores"` (scaled, before the mask), both (b, n, t, s),
                 `"queries"`, `"keys"`, `"values"` (b, t, n, h).
 

@@ -63,7 +63,7 @@ class TensorFlowForm(tf.Module):
         self._trimmer = _TRIMMERS[truncate]
         self._stand_ins = {token: chr(0x10FF00 + i) for i, token in enumerate(sorted(tokenizer.special_tokens))}
         self._word_piece = tf_text.FastWordpieceTokenizer(
-            vocab=[self._stand_ins.get(token, token) for token in tokenizer.get_vocabulary()],
+            vocab=self._pieces(),
             unknown_token=self._stand_ins[tokenizer.unk_token],
             max_bytes_per_word=4 * tokenizer.max_chars_per_word,
             token_out_type=tf.int32,
@@ -85,6 +85,13 @@ class TensorFlowForm(tf.Module):
         too_long = tf.strings.length(words, unit="UTF8_CHAR") > self.tokenizer.max_chars_per_word
         words = tf.where(too_long, self._stand_ins[self.tokenizer.unk_token], words)
         return self._word_piece.tokenize(words).merge_dims(-2, -1)
+
+    def _pieces(self) -> list[str]:
+        tokens = self.tokenizer.get_vocabulary()
+        ids = {token: i for i, token in enumerate(tokens) if token}
+        # TensorFlow wants every token once, and none empty: an earlier twin becomes one that no text can hold.
+        tokens = [token if ids.get(token) == i else f"{i} " for i, token in enumerate(tokens)]
+        return [self._stand_ins.get(token, token) for token in tokens]
 
     def _protected(self, text):
         text = tf.strings.regex_replace(text, _PRIVATE, _ZERO_WIDTH)

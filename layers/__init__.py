@@ -1,7 +1,7 @@
 """The parts that every family is made of; Keras is the only thing they know.
 
-Shapes name their axes with one alphabet: b batch, t query position, s key position, n head, h head width, d model width,
-e embedding width, f feed-forward width, v vocabulary, p prediction.
+Shapes name their axes with one alphabet: b batch, t query position, s key position, n head, h head width, d model
+width, e embedding width, f feed-forward width, v vocabulary, p prediction.
 """
 
 if __name__ != "garden.layers":

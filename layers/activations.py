@@ -1,4 +1,6 @@
-"""Activations by the names that checkpoints need: the two GELUs differ by 4e-4, so neither is called just "gelu" here."""
+"""Activations by the names that checkpoints need: the two GELUs differ by 4e-4, so neither is called just "gelu"
+here.
+"""
 
 from collections.abc import Callable
 
@@ -14,7 +16,8 @@ def activation(name: str | Callable | None) -> Callable:
     """The function behind an activation's name.
 
     Args:
-        name: `"gelu_erf"` (exact, Hendrycks and Gimpel 2016), `"gelu_tanh"` (its tanh approximation, Google's code since
+        name: `"gelu_erf"` (exact, Hendrycks and Gimpel 2016), `"gelu_tanh"` (its tanh approximation, Google's code
+            since
             February 2019), any name that Keras knows, a callable, or None for the identity.
 
     Raises:

@@ -81,8 +81,8 @@ class Attention(layers.Layer):
         """The same attention with everything that the fused path hides.
 
         Returns:
-            The output (b, t, d), and a dictionary: `queries`, `keys`, `values` (b, t, n, h), `attention_scores` scaled and
-            before the mask, `attention_probs` before dropout, both (b, n, t, s).
+            The output (b, t, d), and a dictionary: `queries`, `keys`, `values` (b, t, n, h), `attention_scores`
+            scaled and before the mask, `attention_probs` before dropout, both (b, n, t, s).
         """
         query, key, value = self.project(x)
         scores = ops.einsum("btnh,bsnh->bnts", query / self.scale(query), key)

@@ -8,7 +8,8 @@ class Block(layers.Layer):
     """Attention, then a feed-forward network, each in a residual connection; a subclass says where the norm stands.
 
     Args:
-        attention: a layer called as `attention(x, attention_mask=..., training=...)`, with an `explicit` method for taps.
+        attention: a layer called as `attention(x, attention_mask=..., training=...)`, with an `explicit` method for
+            taps.
         feedforward: a layer called as `feedforward(x)`.
         dropout: rate on the output of both before it is added.
         layer_norm_epsilon: epsilon of both norms.
@@ -87,7 +88,9 @@ class Block(layers.Layer):
 
 @keras.saving.register_keras_serializable("garden")
 class PostNormBlock(Block):
-    __doc__ = "norm(x + sublayer(x)), the block of Vaswani et al. 2017 and of BERT.\n\n" + Block.__doc__.split("\n", 2)[2]
+    __doc__ = (
+        "norm(x + sublayer(x)), the block of Vaswani et al. 2017 and of BERT.\n\n" + Block.__doc__.split("\n", 2)[2]
+    )
 
     def residual(self, x, sublayer, norm, training=None):
         return norm(x + self.dropout(sublayer(x), training=training))
@@ -104,8 +107,8 @@ class PreNormBlock(Block):
 class Tap(layers.Layer):
     """Runs a block the explicit way and returns what it saw; the block itself keeps returning one tensor everywhere.
 
-    Keras wants a layer to return as many outputs at every call, so a tap is a layer around the block and not an argument
-    of it. It owns no weights.
+    Keras wants a layer to return as many outputs at every call, so a tap is a layer around the block and not an
+    argument of it. It owns no weights.
 
     Args:
         block: a built layer with an `explicit` method.

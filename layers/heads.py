@@ -12,8 +12,8 @@ from .mask import first_token_mask
 class Pooler(layers.Layer):
     """tanh(dense(first token)), BERT's summary of a row (Devlin et al. 2018, section 3).
 
-    The first token is the first that is not padding, so left padding needs nothing special; the summary of a row that is
-    all padding is that of a zero vector.
+    The first token is the first that is not padding, so left padding needs nothing special; the summary of a row that
+    is all padding is that of a zero vector.
 
     Args:
         hidden_dim: d, the width of the output.
@@ -87,8 +87,8 @@ class ClassificationHead(layers.Layer):
 class MaskedLMHead(layers.Layer):
     """Vocabulary logits at chosen positions, through the transposed token table (Devlin et al. 2018, section 3.1).
 
-    gather, dense(e), activation, norm, then h . token_embedding^T + bias. The table stays the backbone's: this layer uses
-    it and does not own it.
+    gather, dense(e), activation, norm, then h . token_embedding^T + bias. The table stays the backbone's: this layer
+    uses it and does not own it.
 
     Args:
         token_embedding: a built `keras.layers.ReversibleEmbedding` (v, e).

@@ -18,6 +18,7 @@ _FACE = {
     "load_backbone": "load",
     "load_task": "load",
     "load_tokenizer": "load",
+    "locate": "location",
     "names": "table",
     "presets": "table",
 }
@@ -29,7 +30,7 @@ def __getattr__(name: str):
     if name not in _FACE:
         raise AttributeError(f"garden.presets has no {name!r}; it has {', '.join(_FACE)}")
     value = getattr(importlib.import_module(f".{_FACE[name]}", __name__), name)
-    globals()[name] = value  # `locate`, `convert`: a name wins over the submodule that it comes from
+    globals()[name] = value  # a name wins over a submodule of that name
     return value
 
 

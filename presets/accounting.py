@@ -16,7 +16,8 @@ def fill(model, checkpoint: Checkpoint, task: str | None = None, untrained=()) -
         model: a backbone, or a task whose `backbone` it is.
         checkpoint: where from.
         task: name of the task in the family's table of heads, for its rows.
-        untrained: names of tasks whose head this checkpoint is known to hold untrained; it is left, and ours stays fresh.
+        untrained: names of tasks whose head this checkpoint is known to hold untrained; it is left, and ours stays
+            fresh.
 
     Returns:
         The report.
@@ -35,7 +36,9 @@ def fill(model, checkpoint: Checkpoint, task: str | None = None, untrained=()) -
     own = {variable.path for variable in getattr(model, "backbone", model).weights}
     missing = [path for path in report.fresh if path in own and not path.startswith(family.optional)]
     if missing:
-        raise CheckpointError(f"{checkpoint.path} is no whole {family.backbone}: it has no tensor for {_some(missing)}.")
+        raise CheckpointError(
+            f"{checkpoint.path} is no whole {family.backbone}: it has no tensor for {_some(missing)}."
+        )
     left = tensors.keys() - set(report.loaded.values())
     report.ignored = {name: _reason(name, checkpoint) for name in sorted(left)}
     unexplained = [name for name, reason in report.ignored.items() if not reason]
@@ -60,7 +63,9 @@ def _reason(name, checkpoint):
     """Why a tensor that nothing used may be there; empty when there is no reason."""
     family, tensors, bare = checkpoint.family, checkpoint.tensors, name.removeprefix(checkpoint.prefix)
     if bare in family.tied:
-        twin = next((scope + family.tied[bare] for scope in (checkpoint.prefix, "") if scope + family.tied[bare] in tensors))
+        twin = next(
+            scope + family.tied[bare] for scope in (checkpoint.prefix, "") if scope + family.tied[bare] in tensors
+        )
         return f"a copy of {twin}" if np.array_equal(tensors[twin], tensors[name]) else ""
     for pattern, reason in family.ignored.items():
         if re.search(pattern, bare):

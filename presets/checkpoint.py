@@ -11,7 +11,8 @@ from .errors import CheckpointError
 from .family import Family, families
 from .formats import H5Weights, open_weights
 
-# Hugging Face and Google write "gelu" for whatever their code computes: erf in transformers, tanh in Google's since 2019.
+# Hugging Face and Google write "gelu" for whatever their code computes: erf in transformers, tanh in Google's since
+# 2019.
 _ACTIVATIONS = {
     "huggingface": {"gelu": "gelu_erf", "gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh"},
     "tensorflow1": {"gelu": "gelu_tanh"},
@@ -30,7 +31,8 @@ class Checkpoint:
 
     >>> from garden.presets.checkpoint import Checkpoint
     >>> from garden.presets.family import families
-    >>> Checkpoint(None, "huggingface", {"vocab_size": 9, "hidden_act": "gelu"}, families()["bert"]).arguments["activation"]
+    >>> checkpoint = Checkpoint(None, "huggingface", {"vocab_size": 9, "hidden_act": "gelu"}, families()["bert"])
+    >>> checkpoint.arguments["activation"]
     'gelu_erf'
     """
 
@@ -58,7 +60,11 @@ class Checkpoint:
     @property
     def dialect(self) -> weight_names.Dialect:
         """How this format spells variables."""
-        dialects = {"huggingface": weight_names.HUGGING_FACE, "tensorflow1": weight_names.TENSORFLOW_1, "keras_hub": weight_names.KERAS_HUB}
+        dialects = {
+            "huggingface": weight_names.HUGGING_FACE,
+            "tensorflow1": weight_names.TENSORFLOW_1,
+            "keras_hub": weight_names.KERAS_HUB,
+        }
         return dialects[self.format]
 
     @cached_property
@@ -66,7 +72,9 @@ class Checkpoint:
         """The backbone's scope in this checkpoint, `"bert."` or empty, decided from its token table."""
         token_table = getattr(self.family, self.format)[0]
         scope = self.family.prefix + ("/" if self.format == "tensorflow1" else ".")
-        known = weight_names.foreign_names(f"{token_table[0]}/embeddings", [(token_table[0], scope + token_table[1])], self.dialect)
+        known = weight_names.foreign_names(
+            f"{token_table[0]}/embeddings", [(token_table[0], scope + token_table[1])], self.dialect
+        )
         return scope if known and known[0] in self.tensors else ""
 
     def rows(self, task: str | None = None) -> list[tuple[str, str]]:
@@ -76,12 +84,16 @@ class Checkpoint:
         return rows + list(getattr(head, self.format) if head else ())
 
     def class_names(self, task: str) -> list[str] | None:
-        """Names of the classes of a published head; generic ones where only their number is known, None without a head."""
+        """Names of the classes of a published head; generic ones where only their number is known, None without a
+        head.
+        """
         named = sorted((int(i), name) for i, name in self.config.get("id2label", {}).items())
         if named:
             return [name for _, name in named]
         bias = self.rows(task)[-1][0].removesuffix("/bias") + "/bias"
-        found = [name for name in weight_names.foreign_names(bias, self.rows(task), self.dialect) if name in self.tensors]
+        found = [
+            name for name in weight_names.foreign_names(bias, self.rows(task), self.dialect) if name in self.tensors
+        ]
         return [f"LABEL_{i}" for i in range(self.tensors.shape(found[0])[0])] if found else None
 
 
@@ -134,4 +146,3 @@ def _family(folder, name, key):
             return family
     known = ", ".join(sorted(key(family) for family in families().values()))
     raise CheckpointError(f"{folder} holds a {name} model; garden reads {known}.")
-

@@ -12,7 +12,7 @@ from . import weight_names
 from .checkpoint import read_checkpoint
 from .family import families
 from .formats import write_safetensors
-from .locate import locate
+from .location import locate
 
 # transformers calls the exact GELU "gelu".
 _ACTIVATIONS = {"gelu_erf": "gelu", "gelu_tanh": "gelu_pytorch_tanh"}
@@ -121,4 +121,3 @@ def _save_tokenizer(tokenizer, folder, length):
 
 def _write_json(file, content):
     file.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", "utf-8")
-

@@ -8,8 +8,7 @@ import keras_hub
 from .accounting import fill
 from .checkpoint import read_checkpoint
 from .family import families
-from .locate import locate
-from .table import find
+from .location import locate
 from .table import presets as rows
 
 
@@ -121,7 +120,7 @@ class _Source:
     @property
     def untrained(self):
         """Names of the tasks whose published head is random."""
-        return getattr(self.row, "untrained", ())
+        return self.row.untrained if self.row else ()
 
     @property
     def backbone_cls(self):
@@ -147,7 +146,9 @@ class _Source:
 
 def _check_class(found, wanted, preset):
     if not issubclass(found, wanted):
-        raise TypeError(f"{preset} holds a {found.__name__}, not a {wanted.__name__}: call {found.__name__}.from_preset.")
+        raise TypeError(
+            f"{preset} holds a {found.__name__}, not a {wanted.__name__}: call {found.__name__}.from_preset."
+        )
 
 
 def _note(model, report, silent):

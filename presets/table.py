@@ -26,6 +26,7 @@ class Preset:
         parameters: exact number of weights of the backbone with its pooler.
         sources: where the files are, in the order in which they are tried: `pip:NAME==VERSION:FOLDER`,
             `hf://ORG/NAME` or the URL of an archive. Empty where the weights were never published.
+        untrained: tasks whose head the published files hold, but random.
         sha256: checksum of `model.safetensors`, or "" where it is not known.
         note: what to know before use.
         family: name of the table the row stands in.
@@ -51,6 +52,7 @@ class Preset:
     licence: str
     parameters: int
     sources: tuple[str, ...]
+    untrained: tuple[str, ...]
     sha256: str
     note: str
     family: str

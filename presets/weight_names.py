@@ -20,7 +20,8 @@ class Dialect:
     """How a format spells the variables of a layer.
 
     Attributes:
-        suffixes: our variable's name -> what the format appends to the layer's name, the spelling that is written first.
+        suffixes: our variable's name -> what the format appends to the layer's name, the spelling that is written
+            first.
         transposed: whether the array behind a variable of ours, under a foreign name, is stored (out, in).
         reshaped: whether arrays may have other axes than ours, as long as the elements are in the same order.
     """
@@ -139,7 +140,9 @@ def _to_ours(array, name, variable, dialect):
             "the configuration and the weights do not belong together."
         )
     if variable.dtype == "float16" and np.abs(array).max(initial=0) > np.finfo("float16").max:
-        raise CheckpointError(f"{name} holds values beyond float16's 65504: load it with dtype='float32' or 'bfloat16'.")
+        raise CheckpointError(
+            f"{name} holds values beyond float16's 65504: load it with dtype='float32' or 'bfloat16'."
+        )
     return array
 
 

@@ -46,7 +46,9 @@ def length_grouped(x, y=None, *, tokenizer, batch_size: int = 32, seed: int | No
     return dataset.apply(tf.data.experimental.assert_cardinality(-(-len(lengths) // batch_size)))
 
 
-def grouped_rows(lengths: np.ndarray, batch_size: int, rng: np.random.Generator, window: int = 50) -> Iterator[np.ndarray]:
+def grouped_rows(
+    lengths: np.ndarray, batch_size: int, rng: np.random.Generator, window: int = 50
+) -> Iterator[np.ndarray]:
     """The rows of each batch of one epoch: random, of similar length inside a batch.
 
     Args:
@@ -68,7 +70,7 @@ def grouped_rows(lengths: np.ndarray, batch_size: int, rng: np.random.Generator,
         rows = order[start : start + size]
         rows = rows[np.argsort(lengths[rows], kind="stable")]
         batches += [rows[i : i + batch_size] for i in range(0, len(rows), batch_size)]
-    # Only the very last batch may be short, and Keras wants it last: its statistics expect that.
+    # Only the very last batch may be short, and Keras expects a short one at the end.
     *full, last = batches
     yield from (full[i] for i in rng.permutation(len(full)))
     yield last

@@ -43,7 +43,9 @@ def check_token_ids(x, vocabulary_size: int, max_sequence_length: int):
     ids = x["token_ids"]
     length = np.shape(ids)[-1] if not _is_tensorflow(ids) else ids.shape[-1]
     if length is not None and length > max_sequence_length:
-        raise ValueError(f"The rows have {length} tokens, more than the {max_sequence_length} positions: truncate them.")
+        raise ValueError(
+            f"The rows have {length} tokens, more than the {max_sequence_length} positions: truncate them."
+        )
     checked = _in_range(ids, vocabulary_size, f"token ids must be from 0 to {vocabulary_size - 1}")
     return {**x, "token_ids": checked}
 
@@ -52,9 +54,9 @@ def _in_range(values, limit, rule):
     if _is_tensorflow(values):
         return _in_range_tensorflow(values, limit, rule)
     numbers = np.asarray(values)
-    if numbers.dtype.kind not in "biuf" or np.any(numbers != np.floor(numbers)):
+    if numbers.dtype.kind not in "biuf":
         raise ValueError(f"{rule}, not {numbers.flat[0]!r}.")
-    wrong = numbers[(numbers < 0) | (numbers >= limit)]
+    wrong = numbers[(numbers < 0) | (numbers >= limit) | (numbers != np.floor(numbers))]
     if wrong.size:
         raise ValueError(f"{rule}, not {wrong.flat[0]}.")
     return values
@@ -63,6 +65,8 @@ def _in_range(values, limit, rule):
 def _in_range_tensorflow(values, limit, rule):
     import tensorflow as tf
 
+    if not values.dtype.is_integer:
+        raise ValueError(f"{rule}, not {values.dtype.name}.")
     limit = tf.cast(limit, values.dtype)
     inside = tf.reduce_all((values >= 0) & (values < limit))
     with tf.control_dependencies([tf.debugging.Assert(inside, [f"{rule}; got", values])]):

@@ -9,7 +9,9 @@ from .task import Task
 
 
 class NextSentence(Task, keras_hub.models.Task):
-    """Next-sentence prediction (Devlin et al. 2018, section 3.1, task 2). Class 0 means that B follows A, 1 that it is random.
+    """Next-sentence prediction (Devlin et al. 2018, section 3.1, task 2).
+
+    Class 0 means that the second text follows the first, class 1 that it was drawn at random.
 
     Args:
         backbone: a garden backbone with a pooled output.

@@ -31,13 +31,14 @@ def pack(
         padding.
 
     Raises:
-        ValueError: `sequence_length` leaves no room beside the special tokens.
+        ValueError: see `check_settings`.
 
     >>> packed = pack([[[7, 8, 9]], [[5, 6]]], start=1, end=2, pad=0, sequence_length=8)
     >>> packed["token_ids"].tolist(), packed["segment_ids"].tolist()
     ([[1, 7, 8, 9, 2, 5, 6, 2]], [[0, 0, 0, 0, 0, 1, 1, 1]])
     """
-    first, *second = _truncated(segments, token_budget(sequence_length, len(segments)), truncate)
+    check_settings(len(segments), sequence_length, truncate, pad_to_multiple_of)
+    first, *second = _truncated(segments, sequence_length - len(segments) - 1, truncate)
     first = [[start, *row, end] for row in first]
     second = [[*row, end] for row in second[0]] if second else [[]] * len(first)
     first_lengths = _lengths(first)
@@ -71,11 +72,10 @@ def kept_lengths(first: np.ndarray, second: np.ndarray, budget: int, truncate: s
     return first, np.minimum(second, budget - first)
 
 
-def token_budget(sequence_length: int, num_segments: int) -> int:
-    """How many tokens of text `sequence_length` holds beside the special tokens, or a ValueError for none.
+def check_settings(num_segments: int, sequence_length: int, truncate: str, pad_to_multiple_of: int | None) -> None:
+    """Raises the ValueError that names the setting with which `pack` could not work.
 
-    >>> token_budget(512, num_segments=2)
-    509
+    >>> check_settings(2, sequence_length=4, truncate="round_robin", pad_to_multiple_of=None)
     """
     special = num_segments + 1
     if sequence_length <= special:
@@ -83,7 +83,10 @@ def token_budget(sequence_length: int, num_segments: int) -> int:
             f"sequence_length={sequence_length} leaves no room for text beside {special} special tokens: "
             f"use at least {special + 1}."
         )
-    return sequence_length - special
+    if truncate not in TRUNCATIONS:
+        raise ValueError(f"truncate={truncate!r} is no rule: take {' or '.join(TRUNCATIONS)}.")
+    if pad_to_multiple_of is not None and pad_to_multiple_of < 1:
+        raise ValueError(f"pad_to_multiple_of={pad_to_multiple_of} has to be 1 or more, or None.")
 
 
 def _truncated(segments: Sequence[list[list[int]]], budget: int, truncate: str) -> list[list[list[int]]]:

@@ -69,8 +69,8 @@ class MaskedLMPreprocessor(TextPacker, keras_hub.models.MaskedLMPreprocessor):
 
     Returns:
         `(x, y, sample_weight)`. `x` is a dict of `token_ids`, `segment_ids`, `padding_mask` (b, t) and `mask_positions`
-        (b, p); `y` are the original ids (b, p); `sample_weight` (b, p) is 1.0 for a target and 0.0 for a filling, whose
-        position and id are 0.
+        (b, p); `y` are the original ids (b, p); `sample_weight` (b, p) is 1.0 for a target and 0.0 for a filling,
+        whose position and id are 0.
 
     Reference: [Devlin et al., 2018](https://arxiv.org/abs/1810.04805), section 3.1.
 

@@ -6,6 +6,7 @@ from garden.backbone import Backbone
 from garden.files import whole_folder
 
 from .checks import check_labels, check_token_ids
+from .inputs import check_samples, is_dataset, shuffled
 
 _CLASSES = {}
 
@@ -45,6 +46,17 @@ class Task:
         task._check_preprocessor()
         return task
 
+    def save_task_weights(self, filepath):
+        """Saves the head alone. KerasHub's own method would add the optimizer, twice the size of the model."""
+        keras.saving.save_weights(self, filepath, objects_to_skip=self._not_head())
+
+    def load_task_weights(self, filepath):
+        """Loads what `save_task_weights` wrote."""
+        keras.saving.load_weights(self, filepath, objects_to_skip=self._not_head())
+
+    def _not_head(self):
+        return [*self.backbone._flatten_layers(), self.optimizer]
+
     def save_to_preset(self, preset_dir, max_shard_size=10):
         """Saves the task, its backbone and its preprocessor in KerasHub's layout, all or nothing."""
         with whole_folder(preset_dir) as draft:
@@ -60,8 +72,43 @@ class Task:
         """The task's arguments, completed from a `garden.presets` checkpoint where the user left them out."""
         return arguments
 
+    def fit(self, x=None, y=None, batch_size=None, sample_weight=None, validation_data=None, shuffle=True, **kwargs):
+        """Keras's `fit` on raw samples; lists and arrays are checked first and shuffled every epoch.
+
+        Args:
+            x: strings, pairs as a tuple of two lists, inputs as a dictionary, or a dataset of batches.
+            y, batch_size, sample_weight, validation_data, shuffle: as in Keras.
+            **kwargs: as in Keras, but for `validation_split`: split the lists and give `validation_data`.
+
+        Raises:
+            ValueError: see `garden.tasks.inputs.check_samples`.
+        """
+        if not is_dataset(x):
+            x, y = check_samples(self, x, y)
+            if shuffle:
+                x, y, sample_weight, batch_size = shuffled(x, y, sample_weight, batch_size), None, None, None
+        if validation_data is not None and not is_dataset(validation_data):
+            held_x, held_y, held_weight = keras.utils.unpack_x_y_sample_weight(validation_data)
+            validation_data = (*check_samples(self, held_x, held_y), held_weight)
+        # A dataset has its own order: Keras would warn that it cannot shuffle it.
+        return super().fit(x, y, batch_size, sample_weight, validation_data, shuffle=False, **kwargs)
+
+    def evaluate(self, x=None, y=None, *args, **kwargs):
+        """Keras's `evaluate` on raw samples, checked first; see `fit`."""
+        if not is_dataset(x) and not kwargs.get("_use_cached_eval_dataset"):
+            x, y = check_samples(self, x, y)
+        return super().evaluate(x, y, *args, **kwargs)
+
+    def predict(self, x=None, *args, **kwargs):
+        """Keras's `predict` on raw samples, checked first; see `fit`."""
+        if not is_dataset(x):
+            x, _ = check_samples(self, x)
+        return super().predict(x, *args, **kwargs)
+
     def preprocess_samples(self, x, y=None, sample_weight=None):
-        """KerasHub's hook from raw samples to model inputs; ids and labels are checked here, before any compiled step."""
+        """KerasHub's hook from raw samples to model inputs; ids and labels are checked here, before any compiled
+        step.
+        """
         data = super().preprocess_samples(x, y, sample_weight)
         x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(data)
         if self.preprocessor is None:
@@ -77,12 +124,16 @@ class Task:
             return
         length, limit = self.preprocessor.sequence_length, self.backbone.max_sequence_length
         if length > limit:
-            raise ValueError(f"sequence_length={length} is more than this backbone's {limit} positions: use at most {limit}.")
+            raise ValueError(
+                f"sequence_length={length} is more than this backbone's {limit} positions: use at most {limit}."
+            )
         tokenizer, rows = self.preprocessor.tokenizer, self.backbone.vocabulary_size
         if tokenizer.rust is None:  # a preset is being read; its vocabulary comes after its classes
             return
         if (words := tokenizer.vocabulary_size()) > rows:
-            raise ValueError(f"The tokenizer has {words} tokens but the backbone's table {rows} rows: they do not match.")
+            raise ValueError(
+                f"The tokenizer has {words} tokens but the backbone's table {rows} rows: they do not match."
+            )
 
 
 def family_class(base: type, backbone_cls: type[Backbone], **attributes) -> type:

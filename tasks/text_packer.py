@@ -4,7 +4,7 @@ import numpy as np
 
 from garden.strings import as_one_leaf, as_strings, in_graph, is_text
 
-from .packing import TRUNCATIONS, pack, token_budget
+from .packing import check_settings, pack
 
 
 class TextPacker:
@@ -14,11 +14,7 @@ class TextPacker:
     """
 
     def __init__(self, tokenizer, sequence_length=512, truncate="round_robin", *, pad_to_multiple_of=None, **kwargs):
-        token_budget(sequence_length, 1)
-        if truncate not in TRUNCATIONS:
-            raise ValueError(f"truncate={truncate!r} is no rule: take {' or '.join(TRUNCATIONS)}.")
-        if pad_to_multiple_of is not None and pad_to_multiple_of < 1:
-            raise ValueError(f"pad_to_multiple_of={pad_to_multiple_of} has to be 1 or more, or None.")
+        check_settings(1, sequence_length, truncate, pad_to_multiple_of)
         super().__init__(tokenizer=tokenizer, sequence_length=sequence_length, truncate=truncate, **kwargs)
         self.pad_to_multiple_of = pad_to_multiple_of
 

@@ -8,9 +8,9 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from garden.presets.archive import staged, unpack
 
 from garden.presets import CheckpointError, archive
+from garden.presets.archive import staged, unpack
 
 FILES = {"albert_base/albert_config.json": b"{}", "albert_base/vocab_chinese.txt": b"[PAD]\n[UNK]\n"}
 

@@ -5,11 +5,11 @@ import time
 from http.server import BaseHTTPRequestHandler
 
 import pytest
-from garden.presets.download import download, garden_cache
 from web import File, send, serve
 
 from garden.presets import CheckpointError
 from garden.presets import download as module
+from garden.presets.download import download, garden_cache
 
 CONTENT = bytes(range(256)) * 40
 HALF = len(CONTENT) // 2

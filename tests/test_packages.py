@@ -9,10 +9,10 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from garden.presets.locate import locate
-from garden.presets.packages import package_folder, source_archive
 
 from garden.presets import CheckpointError, find, packages
+from garden.presets.location import locate
+from garden.presets.packages import package_folder, source_archive
 
 WEIGHTS = b"weights of a tiny model"
 SHA256 = hashlib.sha256(WEIGHTS).hexdigest()

@@ -56,8 +56,9 @@ def train(
 ) -> list[dict]:
     """Trains in place, going on from the run folder's backup if there is one, and returns each epoch's figures.
 
-    Every epoch is a `fit` of its own over batches whose order the seed and the epoch alone decide: a run that was
-    killed, even within an epoch, sees the same batches as one that was not.
+    Every epoch is a `fit` of its own, and the seed and the epoch alone decide its batches and dropout masks: a run that
+    was killed between two epochs ends with the weights of one that was not, and one killed within an epoch sees the
+    batches that were left.
     """
     steps = -(-len(training) // recipe.batch_size)
     compile_classifier(classifier, recipe, steps)
@@ -67,9 +68,10 @@ def train(
         print(f"going on after step {done} of {steps * recipe.epochs}", file=sys.stderr)
     held_out = _batches(classifier, validation, recipe, epoch=0)
     for epoch in range(done // steps, recipe.epochs):
-        batches = _batches(classifier, training, recipe, epoch).skip(max(done - epoch * steps, 0))
+        begin = max(done, epoch * steps)
+        _reseed(classifier, recipe.seed, begin)
         classifier.fit(
-            batches,
+            _batches(classifier, training, recipe, epoch).skip(begin % steps),
             validation_data=held_out,
             initial_epoch=epoch,
             epochs=epoch + 1,
@@ -100,6 +102,13 @@ def _batches(classifier: TextClassifier, examples: Examples, recipe: Recipe, epo
     batches = batches.cache()
     batches.reduce(0, lambda count, _: count + 1)
     return batches
+
+
+def _reseed(classifier: TextClassifier, seed: int, step: int) -> None:
+    """Dropout's random states are no part of saved weights: a run that goes on would repeat the masks of its start."""
+    states = [variable for variable in classifier.variables if variable.path.endswith("seed_generator_state")]
+    for state, value in zip(states, np.random.SeedSequence([seed, step]).generate_state(len(states)), strict=True):
+        state.assign([value >> 1, 0])
 
 
 class _Progress(keras.callbacks.ProgbarLogger):

@@ -36,7 +36,7 @@ def locate(preset: str | os.PathLike) -> Path:
         CheckpointError: a damaged, hostile or exchanged file.
 
     >>> import tempfile
-    >>> from garden.presets.locate import locate
+    >>> from garden.presets.location import locate
     >>> folder = tempfile.mkdtemp()
     >>> str(locate(folder)) == folder
     True

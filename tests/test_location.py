@@ -9,12 +9,12 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from garden.presets.locate import locate
 from kagglesdk import kaggle_env
 from web import File, HuggingFace, Kaggle, send, serve
 
 from garden.presets import CheckpointError, download, find
 from garden.presets import locate as module
+from garden.presets.location import locate
 
 FILES = {"bert_config.json": b"{}", "bert_model.ckpt.index": b"index", "vocab.txt": b"[PAD]\n"}
 
@@ -113,7 +113,7 @@ def test_a_url_of_something_else_is_asked_for_again_after_the_error():
 
 def hub(preset: str, site: str, home: Path) -> subprocess.CompletedProcess:
     """`locate` in a process of its own, as the client reads HF_ENDPOINT when it is imported."""
-    code = "import sys; from garden.presets.locate import locate; print(locate(sys.argv[1]))"
+    code = "import sys; from garden.presets.location import locate; print(locate(sys.argv[1]))"
     env = {name: value for name, value in os.environ.items() if not name.startswith("HF_")}
     env |= {"HF_ENDPOINT": site, "HF_HOME": str(home), "HF_HUB_DISABLE_TELEMETRY": "1"}
     command = [sys.executable, "-c", code, preset]

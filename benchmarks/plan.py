@@ -1,0 +1,112 @@
+"""The jobs, and the worker processes that they take."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from .records import Request, Sample
+
+BACKENDS = ("jax", "tensorflow", "torch")
+_PEERS = ("garden", "KerasHub", "transformers")
+
+
+@dataclass(frozen=True)
+class Job:
+    """One thing to measure.
+
+    Attributes:
+        function: `module:function` of this package, from a `Request` to `Sample`s.
+        peers: who is compared, garden first.
+        processes: 0 has one process alternate between all peers; n gives each peer n fresh processes, in turn.
+        every_backend: False where the backend has no part in it.
+        needs: name of the preparation that writes its checkpoint.
+    """
+
+    function: str
+    peers: tuple[str, ...] = _PEERS
+    processes: int = 0
+    every_backend: bool = True
+    needs: str | None = None
+
+
+JOBS = {
+    "inference": Job("steps:inference", needs="random checkpoints"),
+    "training": Job("steps:training", needs="random checkpoints"),
+    "sentences": Job("text:sentences", needs="sentence classifier"),
+    "tokenization": Job(
+        "text:tokenization", (*_PEERS, "tokenizers"), every_backend=False, needs="sentence classifier"
+    ),
+    "import_garden": Job("fresh:import_garden", ("garden",), processes=5, every_backend=False),
+    "import_bert": Job("fresh:import_bert", processes=3, every_backend=False),
+    "first_step": Job("fresh:first_step", processes=2),
+    "memory": Job("fresh:inference_memory", processes=1),
+    "loading": Job("fresh:loading", processes=1, needs="random checkpoints"),
+}
+PREPARATIONS = {
+    "random checkpoints": Job("prepare:random_checkpoints"),
+    "sentence classifier": Job("prepare:sentence_classifier"),
+}
+
+
+def requests(jobs: Iterable[str], backends: Iterable[str], folder: str | Path, small: bool = False) -> Iterator[Request]:
+    """The worker processes of a run, in order.
+
+    Args:
+        jobs: keys of `JOBS`.
+        backends: Keras backends. transformers has a torch of its own: where it gets processes to itself, it gets them once.
+        folder: where the preparations put their checkpoints.
+        small: toy sizes.
+
+    >>> from benchmarks.plan import requests
+    >>> [(r.backend, *r.peers) for r in requests(["memory"], ["jax"], "/tmp")]
+    [('jax', 'garden'), ('jax', 'KerasHub'), ('torch', 'transformers')]
+    """
+    jobs, backends = list(jobs), list(backends)
+    for name in dict.fromkeys(JOBS[job].needs for job in jobs if JOBS[job].needs):
+        yield Request(name, "torch", (), str(folder), small)
+    for name in jobs:
+        job = JOBS[name]
+        own = backends if job.every_backend else backends[:1]
+        together = [Request(name, backend, job.peers, str(folder), small) for backend in own]
+        apart = [Request(name, *turn, str(folder), small) for turn in _turns(job, own)]
+        yield from apart if job.processes else together
+
+
+def _turns(job, backends):
+    keras_peers = [peer for peer in job.peers if peer != "transformers"]
+    for backend in backends:
+        yield from ((backend, (peer,)) for _ in range(job.processes) for peer in keras_peers)
+    if "transformers" in job.peers:
+        yield from (("torch", ("transformers",)) for _ in range(job.processes))
+
+
+def run(request: Request) -> list[Sample]:
+    """Runs one worker process.
+
+    Raises:
+        RuntimeError: it failed; the message ends with what it wrote last.
+    """
+    command = [sys.executable, "-m", "benchmarks.worker", json.dumps(asdict(request))]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parent.parent)
+    if done.returncode:
+        last = "\n".join(done.stderr.strip().splitlines()[-5:])
+        raise RuntimeError(f"{request.job} on {request.backend} failed with exit code {done.returncode}:\n{last}")
+    return [Sample(**json.loads(line)) for line in done.stdout.splitlines()]
+
+
+def merge(samples: Iterable[Sample]) -> list[Sample]:
+    """One sample for each figure, with the repetitions of all processes.
+
+    >>> from benchmarks.plan import merge
+    >>> from benchmarks.records import Sample
+    >>> merge([Sample("first step", "jax", "garden", "s", (t,)) for t in (2.0, 3.0)])[0].values
+    (2.0, 3.0)
+    """
+    found = {}
+    for sample in samples:
+        key = (sample.metric, sample.backend, sample.peer)
+        found[key] = found[key].merged(sample) if key in found else sample
+    return list(found.values())

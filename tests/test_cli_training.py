@@ -1,0 +1,165 @@
+"""`garden finetune` and `garden quickstart` in this process, whole and killed half-way."""
+
+import json
+
+import keras
+import keras_hub
+import numpy as np
+import pytest
+from cli_fixtures import NEGATIVE, POSITIVE, SMALL
+
+import garden
+from garden.cli import main, quickstart, training
+from garden.cli.backup import Backup
+
+pytest_plugins = ["cli_fixtures"]
+
+
+def test_finetune_learns_and_fills_the_run_folder(run):
+    names = {"preset", "config.json", "metrics.json", "learning_curve.png", "confusion_matrix.png"}
+    assert {path.name for path in run.iterdir()} == names
+    metrics = json.loads((run / "metrics.json").read_text())
+    assert metrics["accuracy"] == 1.0 and metrics["majority_baseline"] == 0.5
+    assert metrics["examples"] == {"training": 48, "validation": 12}
+    assert [row["epoch"] for row in metrics["epochs"]] == [1, 2, 3, 4, 5, 6]
+    assert metrics["epochs"][-1]["val_loss"] == pytest.approx(metrics["loss"], abs=1e-5)
+    config = json.loads((run / "config.json").read_text())
+    assert config["flags"]["learning_rate"] == 0.01 and config["flags"]["weight_decay"] == 0.01
+    assert config["flags"]["backend"] == keras.backend.backend()
+    assert config["versions"]["keras"] == keras.__version__
+
+
+def test_the_saved_preset_loads_here_and_in_keras_hub(run):
+    ours = garden.tasks.TextClassifier.from_preset(str(run / "preset"))
+    theirs = keras_hub.models.TextClassifier.from_preset(str(run / "preset"))
+    texts = ["a good plot", "the dull film ?"]
+    assert ours.class_names == ["neg", "pos"]
+    assert ours.predict_labels(texts)[0] == ["pos", "neg"]
+    np.testing.assert_allclose(theirs.predict(texts, verbose=0), ours.predict(texts, verbose=0), atol=1e-6)
+
+
+def test_the_optimizer_leaves_biases_and_norms_undecayed(preset):
+    classifier = garden.tasks.TextClassifier.from_preset(preset, num_classes=2)
+    recipe = training.Recipe(2, 8, 1e-3, 0.1, 0.01, 0, 0)
+    training.compile_classifier(classifier, recipe, steps_per_epoch=10)
+    decayed = {v.name for v in classifier.trainable_variables if classifier.optimizer._use_weight_decay(v)}
+    spared = {v.name for v in classifier.trainable_variables} - decayed
+    assert decayed == {"kernel", "embeddings"} and spared == {"bias", "gamma", "beta"}
+
+
+def test_the_schedule_rises_to_its_peak_and_falls_to_zero():
+    schedule = training.LinearWarmupDecay(2.0, warmup_steps=4, total_steps=12)
+    rates = [float(schedule(step)) for step in range(13)]
+    np.testing.assert_allclose(rates, [0.5, 1, 1.5, 2, 2, 1.75, 1.5, 1.25, 1, 0.75, 0.5, 0.25, 0], atol=1e-6)
+    assert float(training.LinearWarmupDecay(1.0, 0, 4)(0)) == 1.0
+
+
+@pytest.mark.parametrize("backup_steps, die_after", [(0, 12), (4, 10)])
+def test_a_killed_run_goes_on_where_it_was(preset, reviews, tmp_path, monkeypatch, backup_steps, die_after):
+    """60 reviews in batches of 8, a tenth held out: 7 steps an epoch."""
+    command = ["finetune", f"--preset={preset}", f"--train={reviews}", *SMALL, "--epochs=3"]
+    command += [f"--backup_steps={backup_steps}", f"--output={tmp_path / 'run'}"]
+    seen = _record_batches(monkeypatch)
+    original, steps = Backup.on_train_batch_end, []
+
+    def dying(self, batch, logs=None):
+        original(self, batch, logs)
+        steps.append(batch)
+        if len(steps) == die_after:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Backup, "on_train_batch_end", dying)
+    assert main(command) == 130
+    assert {path.name for path in (tmp_path / "run").iterdir()} == {"config.json", "backup"}
+    monkeypatch.setattr(Backup, "on_train_batch_end", original)
+    first, again = len(seen), 8 if backup_steps else 7  # the step of the last backup
+    assert main([*command, "--debug"]) == 0
+    assert not (tmp_path / "run" / "backup").exists()
+    metrics = json.loads((tmp_path / "run" / "metrics.json").read_text())
+    assert [row["epoch"] for row in metrics["epochs"]] == [1, 2, 3]
+
+    resumed = seen[first:]
+    assert [begin for begin, _ in resumed] == [again % 7, 0]
+    del seen[:]
+    whole = [*command[:-1], f"--output={tmp_path / 'whole'}"]
+    assert main(whole) == 0
+    assert [order for _, order in seen][1:] == [order for _, order in resumed]
+    if not backup_steps:
+        for ours, theirs in zip(weights(tmp_path / "run"), weights(tmp_path / "whole"), strict=True):
+            np.testing.assert_allclose(ours, theirs, atol=1e-6)
+
+
+def _record_batches(monkeypatch):
+    """A list to which every epoch adds (the number of batches skipped, the texts of all batches in order)."""
+    seen, original = [], training._batches
+
+    class Recorded:
+        def __init__(self, batches):
+            self.batches = batches
+
+        def skip(self, count):
+            texts = [tuple(x.tolist()) for x, _ in self.batches.as_numpy_iterator()]
+            seen.append((count, texts))
+            return self.batches.skip(count)
+
+    def recorded(classifier, examples, recipe, epoch):
+        batches = original(classifier, examples, recipe, epoch)
+        return Recorded(batches) if len(examples) > 10 else batches
+
+    monkeypatch.setattr(training, "_batches", recorded)
+    return seen
+
+
+def test_a_finished_or_different_run_is_not_overwritten_unasked(preset, reviews, run, capsys):
+    command = ["finetune", f"--preset={preset}", f"--train={reviews}", f"--output={run}", *SMALL]
+    assert "holds a finished run: choose another --output, or replace it with --overwrite" in error_of(command)
+
+
+def test_pairs_and_a_validation_file(preset, tmp_path):
+    rows = [
+        {"a": f"{article} {one}", "b": f"{two} film", "same": int((one in POSITIVE) == (two in POSITIVE))}
+        for article in ("a", "the")
+        for one in POSITIVE[:2] + NEGATIVE[:2]
+        for two in POSITIVE[:2] + NEGATIVE[:2]
+    ]
+    path = tmp_path / "pairs.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    columns = ["--text_column=a", "--pair_column=b"]
+    command = ["finetune", f"--preset={preset}", f"--train={path}", f"--validation={path}", "--label_column=same"]
+    assert main([*command, *columns, *SMALL, "--epochs=1", f"--output={tmp_path / 'run'}"]) == 0
+    assert main(["predict", f"--preset={tmp_path / 'run'}", "--text=a good", "--pair=fine film"]) == 0
+    output = tmp_path / "out.jsonl"
+    assert main(["predict", f"--preset={tmp_path / 'run'}", f"--input={path}", *columns, f"--output={output}"]) == 0
+    answers = [json.loads(line) for line in output.read_text().splitlines()]
+    assert [{key: answer[key] for key in ("a", "b", "same")} for answer in answers] == rows
+    assert all(answer["predicted_label"] in ("0", "1") for answer in answers)
+
+
+def test_quickstart_on_a_small_slice(preset, tmp_path, capsys):
+    arguments = [
+        "quickstart",
+        f"--preset={preset}",
+        "--limit=40",
+        f"--output={tmp_path / 'run'}",
+        "--sequence_length=32",
+    ]
+    assert main(arguments) == 0
+    printed = capsys.readouterr().out
+    assert "always answering the commonest class" in printed and str(tmp_path / "run" / "learning_curve.png") in printed
+    assert json.loads((tmp_path / "run" / "metrics.json").read_text())["examples"] == {"training": 40, "validation": 40}
+    assert main(arguments) == 0  # again, over the finished run
+
+
+def test_the_quickstarts_data_are_the_rated_sentences_with_a_fixed_split():
+    sentences = quickstart.film_sentences()
+    assert (len(sentences), sentences.labels.count("positive"), sentences.labels.count("negative")) == (
+        10568,
+        5242,
+        5326,
+    )
+    assert sentences.texts[0].startswith("The Rock is destined") and "clichés" in " ".join(sentences.texts)
+    train, held_out = quickstart.split(sentences)
+    assert (len(train), len(held_out)) == (8568, 2000)
+    assert sorted(train.texts + held_out.texts) == sorted(sentences.texts)
+    assert quickstart.split(sentences)[1] == held_out
+    assert quickstart.split(sentences, 5)[1].texts == held_out.texts[:5]
