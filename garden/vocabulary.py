@@ -7,7 +7,7 @@ from pathlib import Path
 
 Vocabulary = str | Path | Mapping[str, int] | Iterable[str]
 
-_FILES = ("vocab.txt", "vocab_chinese.txt")
+_FILES = ("vocab.txt", "vocab_chinese.txt", "vocabulary.txt")
 
 
 def read_vocabulary(path: str | Path) -> list[str]:
