@@ -13,6 +13,7 @@ from .batching import length_grouped, predict_sorted
 from .masked_lm import Filling, MaskedLM
 from .next_sentence import NextSentence
 from .preprocessing import MaskedLMPreprocessor, TextClassifierPreprocessor
+from .saved_model import export_saved_model
 from .task import Task, family_class
 from .text_classifier import TextClassifier
 
@@ -24,6 +25,7 @@ __all__ = [
     "Task",
     "TextClassifier",
     "TextClassifierPreprocessor",
+    "export_saved_model",
     "family_class",
     "length_grouped",
     "predict_sorted",

@@ -1,5 +1,8 @@
 """Classification of a text or a pair of texts."""
 
+import json
+import warnings
+
 import keras
 import keras_hub
 import numpy as np
@@ -75,6 +78,21 @@ class TextClassifier(Task, keras_hub.models.TextClassifier):
         # Anything but sparse labels is the business of the loss that the user compiled.
         sparse = isinstance(self.loss, keras.losses.SparseCategoricalCrossentropy)
         return check_labels(y, self.num_classes) if y is not None and sparse else y
+
+    @classmethod
+    def from_garden_preset(cls, path, load_weights=True, **kwargs):
+        # KerasHub drops the trained head whenever num_classes is given; here only when it differs.
+        saved = json.loads((path / "task.json").read_text("utf-8"))["config"] if (path / "task.json").exists() else {}
+        wanted = kwargs.get("num_classes") or len(kwargs.get("class_names") or ()) or saved.get("num_classes")
+        if wanted == saved.get("num_classes"):
+            kwargs.pop("num_classes", None)
+        elif saved:
+            kwargs = {"num_classes": wanted, "class_names": None, **kwargs}
+            warnings.warn(
+                f"{path} classifies into {saved['num_classes']} classes, not {wanted}: the head is fresh and in need of training.",
+                stacklevel=4,
+            )
+        return super().from_garden_preset(path, load_weights, **kwargs)
 
     @classmethod
     def complete(cls, arguments, checkpoint):

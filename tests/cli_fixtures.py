@@ -4,13 +4,10 @@ from pathlib import Path
 
 import keras
 import pytest
+from cli_material import NEGATIVE, POSITIVE, SMALL, SPLIT, WORDS
 
 import garden
 from garden.cli import main
-
-WORDS = ["good", "fine", "great", "bad", "dull", "poor", "film", "a", "the", "plot", "?"]
-POSITIVE, NEGATIVE = WORDS[:3], WORDS[3:6]
-SMALL = ["--batch_size=8", "--sequence_length=16", "--learning_rate=0.01"]
 
 
 @pytest.fixture(scope="session")
@@ -18,8 +15,10 @@ def preset(tmp_path_factory) -> str:
     """A garden preset of an untrained backbone and its tokenizer."""
     keras.utils.set_random_seed(1)
     tokenizer = garden.BertTokenizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS], lowercase=True)
-    size = dict(num_layers=2, num_heads=2, hidden_dim=16, intermediate_dim=32)
+    size = dict(num_layers=1, num_heads=2, hidden_dim=16, intermediate_dim=32)
     backbone = garden.BertBackbone(vocabulary_size=tokenizer.vocabulary_size(), **size)
+    for weight in backbone.trainable_weights:  # BERT's 0.02 is small for a width of 16: it would learn for long
+        weight.assign(10 * weight if weight.name in ("kernel", "embeddings") else weight)
     folder = str(tmp_path_factory.mktemp("tiny") / "preset")
     backbone.save_to_preset(folder)
     tokenizer.save_to_preset(folder)
@@ -28,7 +27,7 @@ def preset(tmp_path_factory) -> str:
 
 @pytest.fixture(scope="session")
 def reviews(tmp_path_factory) -> Path:
-    """60 labelled reviews, half of them positive."""
+    """60 labelled reviews, half of them positive: 48 to train on and 12 to measure on."""
     path = tmp_path_factory.mktemp("data") / "reviews.csv"
     labelled = [("pos", word) for word in POSITIVE] + [("neg", word) for word in NEGATIVE]
     rows = [f"{article} {word} film,{label}" for article in ("a", "the") for label, word in labelled]
@@ -41,7 +40,7 @@ def run(preset, reviews, tmp_path_factory) -> Path:
     """A finished run folder."""
     folder = tmp_path_factory.mktemp("runs") / "reviews"
     command = ["finetune", f"--preset={preset}", f"--train={reviews}", f"--output={folder}"]
-    assert main([*command, *SMALL, "--epochs=6", "--validation_split=0.2", "--debug"]) == 0
+    assert main([*command, *SMALL, SPLIT, "--epochs=6", "--debug"]) == 0
     return folder
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import keras
 import matplotlib.figure
 import pytest
-from cli_fixtures import SMALL
+from cli_material import SMALL, SPLIT
 
 import garden
 from garden.cli import main
@@ -81,7 +81,7 @@ def full_disk(*args, **kwargs):
     ],
 )
 def test_a_full_disk_leaves_nothing_half_written(preset, reviews, tmp_path, monkeypatch, error_of, owner, name):
-    command = ["finetune", f"--preset={preset}", f"--train={reviews}", f"--output={tmp_path / 'run'}", *SMALL]
+    command = ["finetune", f"--preset={preset}", f"--train={reviews}", f"--output={tmp_path / 'run'}", *SMALL, SPLIT]
     with monkeypatch.context() as patch:
         patch.setattr(owner, name, full_disk)
         assert "No space left on device" in error_of([*command, "--epochs=1"])

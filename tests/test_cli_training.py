@@ -6,7 +6,7 @@ import keras
 import keras_hub
 import numpy as np
 import pytest
-from cli_fixtures import NEGATIVE, POSITIVE, SMALL
+from cli_material import NEGATIVE, POSITIVE, SMALL, SPLIT
 
 import garden
 from garden.cli import main, quickstart, training
@@ -54,12 +54,12 @@ def test_the_schedule_rises_to_its_peak_and_falls_to_zero():
     assert float(training.LinearWarmupDecay(1.0, 0, 4)(0)) == 1.0
 
 
-@pytest.mark.parametrize("backup_steps, killed_after, goes_on_after", [(0, 12, 7), (4, 10, 8)])
+@pytest.mark.parametrize("backup_steps, killed_after, goes_on_after", [(0, 7, 4), (3, 7, 7)])
 def test_a_killed_run_goes_on_where_it_was(
     preset, reviews, tmp_path, monkeypatch, backup_steps, killed_after, goes_on_after
 ):
-    """54 reviews in batches of 8: 7 steps an epoch."""
-    command = ["finetune", f"--preset={preset}", f"--train={reviews}", *SMALL, "--epochs=3"]
+    """48 reviews in batches of 12: 4 steps an epoch."""
+    command = ["finetune", f"--preset={preset}", f"--train={reviews}", *SMALL, SPLIT, "--epochs=3"]
     command += [f"--backup_steps={backup_steps}"]
     seen = _record_batches(monkeypatch)
     with monkeypatch.context() as patch:
@@ -71,7 +71,7 @@ def test_a_killed_run_goes_on_where_it_was(
     metrics = json.loads((tmp_path / "run" / "metrics.json").read_text())
     assert [row["epoch"] for row in metrics["epochs"]] == [1, 2, 3]
     resumed = seen.copy()
-    assert [skipped for skipped, _ in resumed] == [goes_on_after % 7, 0]
+    assert [skipped for skipped, _ in resumed] == [goes_on_after % 4, 0]
 
     seen.clear()
     assert main([*command, f"--output={tmp_path / 'whole'}"]) == 0
@@ -107,7 +107,7 @@ def _record_batches(monkeypatch):
 
     def recorded(classifier, examples, recipe, epoch):
         batches = original(classifier, examples, recipe, epoch)
-        return Recorded(batches) if len(examples) == 54 else batches
+        return Recorded(batches) if len(examples) == 48 else batches
 
     monkeypatch.setattr(training, "_batches", recorded)
     return seen

@@ -57,10 +57,7 @@ class Backup(keras.callbacks.Callback):
     def _save(self) -> None:
         self.folder.mkdir(exist_ok=True)
         with replacing(self._state) as temporary:
-            # Keras tells the format by the end of the name.
-            written = temporary.with_name(f"{temporary.name}.weights.h5")
-            self.model.save_weights(written, overwrite=True)
-            written.rename(temporary)
+            self.model.save_weights(temporary)
         self._since_saved = 0
 
     @property

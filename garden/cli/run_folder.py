@@ -23,7 +23,7 @@ def replacing(target: str | Path) -> Iterator[Path]:
     `target` may be a file or a folder. On any error the temporary is removed and `target` stays as it was.
     """
     target = Path(target)
-    temporary, old = (target.with_name(f".{target.name}.{part}") for part in ("partial", "old"))
+    temporary, old = (target.with_name(f".{part}-{target.name}") for part in ("partial", "old"))
     remove(temporary)
     try:
         yield temporary

@@ -107,8 +107,10 @@ def _batches(classifier: TextClassifier, examples: Examples, recipe: Recipe, epo
 def _reseed(classifier: TextClassifier, seed: int, step: int) -> None:
     """Dropout's random states are no part of saved weights: a run that goes on would repeat the masks of its start."""
     states = [variable for variable in classifier.variables if variable.path.endswith("seed_generator_state")]
-    for state, value in zip(states, np.random.SeedSequence([seed, step]).generate_state(len(states)), strict=True):
-        state.assign([value >> 1, 0])
+    first, *values = (np.random.SeedSequence([seed, step]).generate_state(1 + len(states)) >> 1).tolist()
+    keras.utils.set_random_seed(first)  # PyTorch's dropout draws from there
+    for state, value in zip(states, values, strict=True):
+        state.assign([value, 0])
 
 
 class _Progress(keras.callbacks.ProgbarLogger):

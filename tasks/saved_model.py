@@ -1,0 +1,54 @@
+"""A task as a TensorFlow SavedModel that takes raw strings."""
+
+import os
+from tempfile import TemporaryDirectory
+
+import keras
+
+from garden.files import whole_folder
+from garden.tensorflow_text import TensorFlowForm
+
+
+def export_saved_model(task, folder: str | os.PathLike) -> None:
+    """Writes a SavedModel with the tokenizer inside: strings (b,) in, the task's outputs out.
+
+    Its endpoints are `serve(texts)` and `serve_pairs(first, second)`. TensorFlow Text must be imported before the model is
+    loaded; `garden.tensorflow_text.TensorFlowForm` states where its ids differ from the tokenizer's.
+
+    Args:
+        task: a task on raw strings whose inputs are those of its backbone, such as `TextClassifier`.
+        folder: folder to write.
+
+    Raises:
+        RuntimeError: on the PyTorch backend, from which Keras writes no SavedModel.
+        ValueError: the task has no preprocessor.
+
+    ```python
+    garden.tasks.export_saved_model(classifier, "served")
+    tf.saved_model.load("served").serve(["what a fine day"])
+    ```
+    """
+    if keras.config.backend() == "torch":
+        raise RuntimeError(
+            "Keras writes no SavedModel from PyTorch: save_to_preset, then load and export it under KERAS_BACKEND=tensorflow."
+        )
+    if task.preprocessor is None:
+        raise ValueError(f"{task.name} has no preprocessor, so there is no tokenizer to put into the SavedModel.")
+    import tensorflow as tf
+
+    settings = task.preprocessor
+    with TemporaryDirectory() as draft:
+        # One static length: JAX takes each input's unknown axis for another unknown.
+        rows = keras.InputSpec(shape=(None, settings.sequence_length), dtype="int32")
+        signature = [{name: rows for name in task.backbone.input}]
+        task.export(draft, format="tf_saved_model", verbose=False, input_signature=signature)
+        module = tf.Module()
+        module.model = tf.saved_model.load(draft)
+        module.form = TensorFlowForm(settings.tokenizer, settings.sequence_length, settings.truncate)
+        text = tf.TensorSpec((None,), tf.string)
+        module.serve = tf.function(lambda texts: module.model.serve(module.form(texts)), [text])
+        module.serve_pairs = tf.function(
+            lambda first, second: module.model.serve(module.form(first, second)), [text, text]
+        )
+        with whole_folder(folder) as target:
+            tf.saved_model.save(module, str(target))
