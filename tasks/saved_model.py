@@ -51,4 +51,6 @@ def export_saved_model(task, folder: str | os.PathLike) -> None:
             lambda first, second: module.model.serve(module.form(first, second)), [text, text]
         )
         with whole_folder(folder) as target:
-            tf.saved_model.save(module, str(target))
+            # Gradients of what JAX traced cannot be saved, and serving needs none.
+            options = tf.saved_model.SaveOptions(experimental_custom_gradients=False)
+            tf.saved_model.save(module, str(target), options=options)

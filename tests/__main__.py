@@ -1,0 +1,21 @@
+"""Runs the test suite once per backend: `python -m tests [pytest arguments]`.
+
+A backend is chosen when Keras is imported, so each needs its own process.
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+BACKENDS = ("jax", "tensorflow", "torch")
+
+if __name__ == "__main__":
+    root, failed = Path(__file__).parent.parent, []
+    for backend in BACKENDS:
+        print(f"== {backend}", flush=True)
+        environment = {**os.environ, "KERAS_BACKEND": backend, "TF_CPP_MIN_LOG_LEVEL": "3"}
+        command = [sys.executable, "-m", "pytest", *sys.argv[1:]]
+        if subprocess.run(command, cwd=root, env=environment).returncode:
+            failed.append(backend)
+    sys.exit(f"failed on {', '.join(failed)}" if failed else 0)
