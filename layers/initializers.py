@@ -9,7 +9,7 @@ def truncated_normal(stddev: float = 0.02) -> keras.initializers.Initializer:
     Each call makes a new one: a Keras initializer that two variables share gives both the same values.
 
     >>> from garden.layers import truncated_normal
-    >>> truncated_normal()((2, 3)).shape
+    >>> tuple(truncated_normal()((2, 3)).shape)
     (2, 3)
     """
     return keras.initializers.TruncatedNormal(stddev=stddev)

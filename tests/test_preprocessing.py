@@ -1,6 +1,5 @@
 """Packed rows against the Rust library's own padding and truncation, and Google's rule for pairs, written out here."""
 
-import doctest
 import sys
 
 import keras
@@ -233,8 +232,3 @@ def test_wrong_settings(tokenizer, settings, message):
 def test_too_short_for_a_pair(tokenizer):
     with pytest.raises(ValueError, match="sequence_length=3 leaves no room for text beside 3 special tokens"):
         TextClassifierPreprocessor(tokenizer, 3)(("a", "b"))
-
-
-@pytest.mark.parametrize("module", ["packing", "preprocessing", "masking", "text_packer"])
-def test_examples(module):
-    assert doctest.testmod(sys.modules[f"garden.tasks.{module}"]).failed == 0

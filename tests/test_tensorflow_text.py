@@ -1,6 +1,5 @@
 """The TensorFlow form of a tokenizer against the Rust one: equal but for what the docstring of the class lists."""
 
-import doctest
 import os
 import subprocess
 import sys
@@ -126,7 +125,3 @@ def test_turkish_process():
 def test_wrong_rule():
     with pytest.raises(ValueError, match="truncate='left' is no rule: take round_robin or waterfall"):
         TensorFlowForm(BertTokenizer(material.english_vocabulary()), 8, "left")
-
-
-def test_examples():
-    assert doctest.testmod(tensorflow_text).failed == 0

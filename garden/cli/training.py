@@ -3,10 +3,12 @@ fall of the learning rate, gradients cut to norm 1."""
 
 import sys
 from dataclasses import dataclass
+from functools import partial
 
 import keras
 import numpy as np
 from keras import ops
+from keras.callbacks import LambdaCallback
 
 from garden.tasks import TextClassifier, length_grouped
 
@@ -69,14 +71,15 @@ def train(
     held_out = _batches(classifier, validation, recipe, epoch=0)
     for epoch in range(done // steps, recipe.epochs):
         begin = max(done, epoch * steps)
-        _reseed(classifier, recipe.seed, begin)
+        # Not before `fit`, which may itself draw random numbers when it first looks at a model.
+        reseed = partial(_reseed, classifier, recipe.seed, begin)
         classifier.fit(
             _batches(classifier, training, recipe, epoch).skip(begin % steps),
             validation_data=held_out,
             initial_epoch=epoch,
             epochs=epoch + 1,
             shuffle=False,
-            callbacks=[backup, _Progress(recipe.epochs)],
+            callbacks=[LambdaCallback(on_train_begin=reseed), backup, _Progress(recipe.epochs)],
         )
     return backup.epochs
 
@@ -104,7 +107,7 @@ def _batches(classifier: TextClassifier, examples: Examples, recipe: Recipe, epo
     return batches
 
 
-def _reseed(classifier: TextClassifier, seed: int, step: int) -> None:
+def _reseed(classifier: TextClassifier, seed: int, step: int, logs: dict | None = None) -> None:
     """Dropout's random states are no part of saved weights: a run that goes on would repeat the masks of its start."""
     states = [variable for variable in classifier.variables if variable.path.endswith("seed_generator_state")]
     first, *values = (np.random.SeedSequence([seed, step]).generate_state(1 + len(states)) >> 1).tolist()
