@@ -49,8 +49,7 @@ class Backbone(keras_hub.models.Backbone):
 
         Args:
             names: any of `"hidden_states"` (the embeddings and each block's output, so layers + 1 entries), and, one
-                entry
-                a layer, `"attention_probs"`, `"attention_scores"` (scaled, before the mask), both (b, n, t, s),
+                entry a layer, `"attention_probs"`, `"attention_scores"` (scaled, before the mask), both (b, n, t, s),
                 `"queries"`, `"keys"`, `"values"` (b, t, n, h).
 
         Returns:

@@ -9,8 +9,7 @@ from garden.tokenizers import BertTokenizer
 
 @keras.saving.register_keras_serializable("garden")
 class BertBackbone(Backbone):
-    """The BERT encoder; also every checkpoint of its shape: Chinese whole-word masking, RoBERTa-wwm-ext, RBT,
-    MacBERT, TinyBERT, MiniLM.
+    """The BERT encoder, for every checkpoint of its shape: Chinese wwm, RoBERTa-wwm-ext, RBT, TinyBERT, MiniLM.
 
     Args:
         vocabulary_size: v, rows of the token table.
@@ -23,8 +22,7 @@ class BertBackbone(Backbone):
         max_sequence_length: rows of the position table.
         num_segments: rows of the segment table.
         activation: `"gelu_erf"` for the checkpoints of 2018 and Hugging Face's, `"gelu_tanh"` for TensorFlow 1
-            checkpoints
-            trained since February 2019.
+            checkpoints trained since February 2019.
         layer_norm_epsilon: epsilon of all norms.
         dtype: dtype policy of computations and weights.
 

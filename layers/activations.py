@@ -1,6 +1,4 @@
-"""Activations by the names that checkpoints need: the two GELUs differ by 4e-4, so neither is called just "gelu"
-here.
-"""
+"""Activations by the names that checkpoints need: two GELUs, 4e-4 apart, so neither is called just "gelu"."""
 
 from collections.abc import Callable
 
@@ -16,8 +14,7 @@ def activation(name: str | Callable | None) -> Callable:
     """The function behind an activation's name.
 
     Args:
-        name: `"gelu_erf"` (exact, Hendrycks and Gimpel 2016), `"gelu_tanh"` (its tanh approximation, Google's code
-            since
+        name: `"gelu_erf"` (exact, Hendrycks and Gimpel 2016), `"gelu_tanh"` (its approximation, Google's code since
             February 2019), any name that Keras knows, a callable, or None for the identity.
 
     Raises:

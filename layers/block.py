@@ -8,8 +8,7 @@ class Block(layers.Layer):
     """Attention, then a feed-forward network, each in a residual connection; a subclass says where the norm stands.
 
     Args:
-        attention: a layer called as `attention(x, attention_mask=..., training=...)`, with an `explicit` method for
-            taps.
+        attention: a layer called as `attention(x, attention_mask=..., training=...)`; its `explicit` method is tapped.
         feedforward: a layer called as `feedforward(x)`.
         dropout: rate on the output of both before it is added.
         layer_norm_epsilon: epsilon of both norms.

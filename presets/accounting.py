@@ -16,8 +16,7 @@ def fill(model, checkpoint: Checkpoint, task: str | None = None, untrained=()) -
         model: a backbone, or a task whose `backbone` it is.
         checkpoint: where from.
         task: name of the task in the family's table of heads, for its rows.
-        untrained: names of tasks whose head this checkpoint is known to hold untrained; it is left, and ours stays
-            fresh.
+        untrained: names of tasks whose head this checkpoint holds untrained; it is left, and ours stays fresh.
 
     Returns:
         The report.

@@ -84,9 +84,7 @@ class Checkpoint:
         return rows + list(getattr(head, self.format) if head else ())
 
     def class_names(self, task: str) -> list[str] | None:
-        """Names of the classes of a published head; generic ones where only their number is known, None without a
-        head.
-        """
+        """Names of a published head's classes; generic ones where only their number is known, None without a head."""
         named = sorted((int(i), name) for i, name in self.config.get("id2label", {}).items())
         if named:
             return [name for _, name in named]

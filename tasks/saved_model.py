@@ -12,8 +12,8 @@ from garden.tensorflow_text import TensorFlowForm
 def export_saved_model(task, folder: str | os.PathLike) -> None:
     """Writes a SavedModel with the tokenizer inside: strings (b,) in, the task's outputs out.
 
-    Its endpoints are `serve(texts)` and `serve_pairs(first, second)`. TensorFlow Text must be imported before the model is
-    loaded; `garden.tensorflow_text.TensorFlowForm` states where its ids differ from the tokenizer's.
+    Its endpoints are `serve(texts)` and `serve_pairs(first, second)`. Import TensorFlow Text before the model
+    is loaded; `garden.tensorflow_text.TensorFlowForm` states where its ids differ from the tokenizer's.
 
     Args:
         task: a task on raw strings whose inputs are those of its backbone, such as `TextClassifier`.
@@ -30,7 +30,8 @@ def export_saved_model(task, folder: str | os.PathLike) -> None:
     """
     if keras.config.backend() == "torch":
         raise RuntimeError(
-            "Keras writes no SavedModel from PyTorch: save_to_preset, then load and export it under KERAS_BACKEND=tensorflow."
+            "Keras writes no SavedModel from PyTorch: "
+            "save_to_preset, then load and export it under KERAS_BACKEND=tensorflow."
         )
     if task.preprocessor is None:
         raise ValueError(f"{task.name} has no preprocessor, so there is no tokenizer to put into the SavedModel.")

@@ -106,9 +106,7 @@ class Task:
         return super().predict(x, *args, **kwargs)
 
     def preprocess_samples(self, x, y=None, sample_weight=None):
-        """KerasHub's hook from raw samples to model inputs; ids and labels are checked here, before any compiled
-        step.
-        """
+        """KerasHub's hook from raw samples to inputs; ids and labels are checked here, before a compiled step."""
         data = super().preprocess_samples(x, y, sample_weight)
         x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(data)
         if self.preprocessor is None:

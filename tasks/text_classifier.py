@@ -88,10 +88,8 @@ class TextClassifier(Task, keras_hub.models.TextClassifier):
             kwargs.pop("num_classes", None)
         elif saved:
             kwargs = {"num_classes": wanted, "class_names": None, **kwargs}
-            warnings.warn(
-                f"{path} classifies into {saved['num_classes']} classes, not {wanted}: the head is fresh and in need of training.",
-                stacklevel=4,
-            )
+            found = f"{path} classifies into {saved['num_classes']} classes, not {wanted}"
+            warnings.warn(f"{found}: the head is fresh and in need of training.", stacklevel=4)
         return super().from_garden_preset(path, load_weights, **kwargs)
 
     @classmethod

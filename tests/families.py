@@ -1,4 +1,4 @@
-"""One row per family: its odd-sized model, its reference in transformers, its published heads. All of DESIGN runs over it."""
+"""One row per family: its odd-sized model, its reference in transformers, its published heads."""
 
 from dataclasses import dataclass, field
 

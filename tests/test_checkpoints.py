@@ -244,7 +244,8 @@ def test_published_class_names_are_kept(tmp_path):
 
 def test_a_head_that_was_published_untrained_stays_fresh(published, monkeypatch):
     monkeypatch.setattr("garden.presets.load.locate", lambda preset: published[0])
-    monkeypatch.setattr("garden.presets.load._Source.build", lambda self, **kw: self.backbone_cls(**self.checkpoint.arguments))
+    build = "garden.presets.load._Source.build"
+    monkeypatch.setattr(build, lambda self, **_: self.backbone_cls(**self.checkpoint.arguments))
     with pytest.warns(UserWarning, match="fresh and in need of training: masked_lm/"):
         masked_lm = garden.tasks.MaskedLM.from_preset("rbt3_zh")
     assert len(masked_lm.load_report.fresh) == 5

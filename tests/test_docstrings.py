@@ -19,7 +19,8 @@ def modules():
     for folder in ("garden", "layers", "tasks", "presets"):
         for file in sorted((ROOT / folder).rglob("*.py")):
             parts = file.relative_to(ROOT).with_suffix("").parts
-            name = ".".join(part for part in (("garden", *parts) if folder != "garden" else parts) if part != "__init__")
+            package = () if folder == "garden" else ("garden",)
+            name = ".".join((*package, *(part for part in parts if part != "__init__")))
             if not name.endswith("__main__"):
                 yield name
 

@@ -111,5 +111,6 @@ def test_import_is_quick_and_brings_no_backend():
 def test_layers_need_keras_only():
     code = "import sys, garden.layers; print([m for m in ('keras_hub', 'tensorflow_text') if m in sys.modules])"
     environment = {**os.environ, "KERAS_BACKEND": "jax"}
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, env=environment, check=True)
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env=environment, check=True)
     assert done.stdout.strip().splitlines()[-1] == "[]"

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from garden import tensorflow_text
 from garden.tasks import TextClassifierPreprocessor
 from garden.tensorflow_text import TensorFlowForm
 from garden.tokenizers import BertTokenizer

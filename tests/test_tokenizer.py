@@ -11,7 +11,6 @@ import pytest
 import tensorflow as tf
 import tokenizers as rust
 
-from garden import rust_tokenizer, strings, tokenizers, vocabulary
 from garden.tokenizers import BertTokenizer
 
 # text, ids with the vocabulary of bert-base-uncased, ids with that of bert-base-chinese (None: not stated)
