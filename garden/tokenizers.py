@@ -6,7 +6,7 @@ import keras
 import tokenizers as rust
 
 from garden.rust_tokenizer import Tokenizer
-from garden.vocabulary import Vocabulary, as_vocabulary, read_folder, write_vocabulary
+from garden.vocabulary import as_vocabulary, is_cased, read_folder, Vocabulary, write_vocabulary
 
 
 @keras.saving.register_keras_serializable(package="garden")
@@ -74,14 +74,15 @@ class BertTokenizer(Tokenizer):
 
         Args:
             folder: holds `vocab.txt`, `vocab_chinese.txt` or `tokenizer.json`, and maybe `tokenizer_config.json`.
-            **defaults: constructor arguments for what the files leave open, `lowercase` beside a lone `vocab.txt`.
+            **defaults: constructor arguments for what the files leave open. A lone `vocab.txt` does not say whether text
+                is lower-cased; unless `lowercase` is given, it is where the vocabulary holds no capital.
 
         Raises:
             FileNotFoundError: the folder holds no vocabulary.
             ValueError: a file is malformed, or describes another kind of tokenizer.
         """
         vocabulary, settings = read_folder(folder)
-        return cls(vocabulary, **{**defaults, **settings})
+        return cls(vocabulary, **{"lowercase": not is_cased(vocabulary), **defaults, **settings})
 
     def set_vocabulary(self, vocabulary: Vocabulary | None) -> None:
         """Takes another vocabulary, in any form that the constructor takes."""

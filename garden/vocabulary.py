@@ -68,6 +68,15 @@ def as_vocabulary(vocabulary: Vocabulary, special_tokens: Iterable[str]) -> list
     return tokens
 
 
+def is_cased(tokens: Iterable[str]) -> bool:
+    """Whether a vocabulary has words with capitals, so that text must not be lower-cased.
+
+    >>> is_cased(["[CLS]", "<S>", "the"]), is_cased(["[CLS]", "The"])
+    (False, True)
+    """
+    return any(token.isalpha() and token != token.lower() for token in tokens)
+
+
 def read_folder(folder: str | Path) -> tuple[list[str], dict]:
     """The vocabulary in a published WordPiece folder, and the settings that its files state.
 

@@ -13,7 +13,7 @@ from .block import Block, PostNormBlock, PreNormBlock, Tap
 from .embeddings import Embeddings
 from .feedforward import FeedForward
 from .heads import ClassificationHead, MaskedLMHead, Pooler
-from .initializers import truncated_normal
+from .initializers import truncated_normal, weights_to_be_loaded
 from .mask import attention_mask, first_token_mask, positions
 
 __all__ = [
@@ -34,4 +34,5 @@ __all__ = [
     "positions",
     "split_heads",
     "truncated_normal",
+    "weights_to_be_loaded",
 ]

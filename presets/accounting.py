@@ -4,6 +4,8 @@ import re
 
 import numpy as np
 
+from garden.layers import truncated_normal
+
 from . import weight_names
 from .checkpoint import Checkpoint
 from .errors import CheckpointError
@@ -38,6 +40,9 @@ def fill(model, checkpoint: Checkpoint, task: str | None = None, untrained=()) -
         raise CheckpointError(
             f"{checkpoint.path} is no whole {family.backbone}: it has no tensor for {_some(missing)}."
         )
+    for variable in model.weights:
+        if variable.path in report.fresh and variable.path.endswith(("kernel", "embeddings")):
+            variable.assign(truncated_normal()(variable.shape))  # it was made in `weights_to_be_loaded`
     left = tensors.keys() - set(report.loaded.values())
     report.ignored = {name: _reason(name, checkpoint) for name in sorted(left)}
     unexplained = [name for name, reason in report.ignored.items() if not reason]

@@ -83,10 +83,10 @@ _HEADS = {
 }
 
 _IGNORED = {
-    r"adam_[mv]$|/Adam(_1)?$|lamb_[mv]$|global_step$|beta[12]_power$|(^|/)(loss_scale|good_steps)$|(^|/)optimizer/": "optimizer state",
+    r"adam_[mv]$|/Adam(_1)?$|lamb_[mv]$|(^|/)optimizer/": "optimizer state",
+    r"(^|/)(global_step|loss_scale|good_steps)$|beta[12]_power$": "optimizer state",
     r"embeddings\.(position_ids|token_type_ids)$": "a buffer, not a weight",
-    r"^cls[./]|^classifier\.|^qa_outputs\.|^output_(weights|bias)$": "a head of another task",
-    r"^task/": "a head of another task",
+    r"^cls[./]|^classifier\.|^qa_outputs\.|^output_(weights|bias)$|^task/": "a head of another task",
     r"^fit_denses?\.": "TinyBERT's projection to its teacher, used in distillation only",
 }
 

@@ -2,8 +2,11 @@
 
 import json
 import warnings
+from contextlib import nullcontext
 
 import keras_hub
+
+from garden.layers import weights_to_be_loaded
 
 from .accounting import fill
 from .checkpoint import read_checkpoint
@@ -108,6 +111,7 @@ class _Source:
     """A preset, resolved as far as is needed: to its files, or to its row in the table when no file has to be read."""
 
     def __init__(self, preset, load_weights=True):
+        self.load_weights = load_weights
         self.row = rows().get(preset) if isinstance(preset, str) else None
         self.path = None if self.row and not load_weights else locate(preset)
         self.checkpoint = read_checkpoint(self.path) if self.path else None
@@ -130,15 +134,16 @@ class _Source:
         arguments = self.checkpoint.arguments if self.checkpoint else self.row.backbone_config
         if self.row and self.checkpoint and self.checkpoint.format == "huggingface":
             arguments["activation"] = self.row.activation
-        return self.backbone_cls(**{**arguments, **kwargs})
+        with weights_to_be_loaded() if self.load_weights else nullcontext():
+            return self.backbone_cls(**{**arguments, **kwargs})
 
     def tokenizer(self, cls, **kwargs):
         folder = self.path if self.path.is_dir() else self.path.parent
-        lowercase = self.row.lowercase if self.row else self.checkpoint.config.get("do_lower_case", True)
+        lowercase = self.row.lowercase if self.row else self.checkpoint.config.get("do_lower_case")
         if self.checkpoint.format == "keras_hub":
             lowercase = json.loads((folder / "tokenizer.json").read_text("utf-8"))["config"]["lowercase"]
             folder = folder / "assets" / "tokenizer"
-        tokenizer = cls.from_files(folder, lowercase=lowercase)
+        tokenizer = cls.from_files(folder, **({} if lowercase is None else {"lowercase": lowercase}))
         if not kwargs:
             return tokenizer
         return cls.from_config({**tokenizer.get_config(), "vocabulary": tokenizer.get_vocabulary(), **kwargs})

@@ -216,7 +216,9 @@ def test_a_missing_pooler_is_fresh_and_said_so(published, tmp_path):
     masked_lm.save_pretrained(tmp_path)
     write_vocabulary(tmp_path / "vocab.txt", 97)
     with pytest.warns(UserWarning, match="fresh and in need of training: pooler/dense/kernel, pooler/dense/bias"):
-        garden.BertBackbone.from_preset(tmp_path)
+        backbone = garden.BertBackbone.from_preset(tmp_path)
+    kernel = ops.convert_to_numpy(backbone.pooler.dense.kernel)
+    assert 0.01 < kernel.std() < 0.03  # drawn anew, not the zeros that a load starts from
 
 
 def test_a_missing_head_is_fresh_and_said_so(published):

@@ -21,7 +21,7 @@ def test_finetune_learns_and_fills_the_run_folder(run):
     metrics = json.loads((run / "metrics.json").read_text())
     assert metrics["accuracy"] == 1.0 and metrics["majority_baseline"] == 0.5
     assert metrics["examples"] == {"training": 48, "validation": 12}
-    assert [row["epoch"] for row in metrics["epochs"]] == [1, 2, 3, 4, 5, 6]
+    assert [row["epoch"] for row in metrics["epochs"]] == list(range(1, 9))
     assert metrics["epochs"][-1]["val_loss"] == pytest.approx(metrics["loss"], abs=1e-5)
     config = json.loads((run / "config.json").read_text())
     assert config["flags"]["learning_rate"] == 0.01 and config["flags"]["weight_decay"] == 0.01
@@ -54,16 +54,12 @@ def test_the_schedule_rises_to_its_peak_and_falls_to_zero():
     assert float(training.LinearWarmupDecay(1.0, 0, 4)(0)) == 1.0
 
 
-@pytest.mark.parametrize("backup_steps, killed_after, goes_on_after", [(0, 7, 4), (3, 7, 7)])
-def test_a_killed_run_goes_on_where_it_was(
-    preset, reviews, tmp_path, monkeypatch, backup_steps, killed_after, goes_on_after
-):
-    """48 reviews in batches of 12: 4 steps an epoch."""
-    command = ["finetune", f"--preset={preset}", f"--train={reviews}", *SMALL, SPLIT, "--epochs=3"]
-    command += [f"--backup_steps={backup_steps}"]
+def test_a_killed_run_ends_with_the_weights_of_a_whole_one(preset, reviews, tmp_path, monkeypatch):
+    """48 reviews in batches of 12: 4 steps an epoch, backups after steps 3, 4 (an epoch's end) and 7."""
+    command = ["finetune", f"--preset={preset}", f"--train={reviews}", *SMALL, SPLIT, "--epochs=3", "--backup_steps=3"]
     seen = _record_batches(monkeypatch)
     with monkeypatch.context() as patch:
-        _kill_after(killed_after, patch)
+        _kill_after(8, patch)
         assert main([*command, f"--output={tmp_path / 'run'}"]) == 130
     assert {path.name for path in (tmp_path / "run").iterdir()} == {"config.json", "backup"}
     seen.clear()
@@ -71,14 +67,13 @@ def test_a_killed_run_goes_on_where_it_was(
     metrics = json.loads((tmp_path / "run" / "metrics.json").read_text())
     assert [row["epoch"] for row in metrics["epochs"]] == [1, 2, 3]
     resumed = seen.copy()
-    assert [skipped for skipped, _ in resumed] == [goes_on_after % 4, 0]
+    assert [skipped for skipped, _ in resumed] == [3, 0]
 
     seen.clear()
     assert main([*command, f"--output={tmp_path / 'whole'}"]) == 0
     assert [texts for _, texts in seen[1:]] == [texts for _, texts in resumed]
-    if not backup_steps:
-        for ours, theirs in zip(_weights(tmp_path / "run"), _weights(tmp_path / "whole"), strict=True):
-            np.testing.assert_allclose(ours, theirs, atol=1e-6)
+    for ours, theirs in zip(_weights(tmp_path / "run"), _weights(tmp_path / "whole"), strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=1e-6)
 
 
 def _kill_after(steps, patch):
@@ -149,7 +144,6 @@ def test_quickstart_on_a_small_slice(preset, tmp_path, capsys):
     printed = capsys.readouterr().out
     assert "always answering the commonest class" in printed and str(tmp_path / "run" / "learning_curve.png") in printed
     assert json.loads((tmp_path / "run" / "metrics.json").read_text())["examples"] == {"training": 40, "validation": 40}
-    assert main(arguments) == 0  # again, over the finished run
 
 
 def test_the_quickstarts_data_are_the_rated_sentences_with_a_fixed_split():

@@ -113,3 +113,12 @@ def test_wrong_vocabularies(tmp_path):
             BertTokenizer(wrong)
     with pytest.raises(ValueError, match="names the file"):
         BertTokenizer.from_config({"vocabulary": str(path)})
+
+
+def test_a_lone_vocabulary_tells_whether_it_is_cased(tmp_path):
+    for words, text, tokens in (
+        (["good", "film"], "Good Film", ["good", "film"]),
+        (["Good"], "Good film", ["Good", "[UNK]"]),
+    ):
+        vocabulary.write_vocabulary(tmp_path / "vocab.txt", ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *words])
+        assert BertTokenizer.from_files(tmp_path).encode(text).tokens[1:-1] == tokens

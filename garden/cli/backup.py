@@ -1,10 +1,11 @@
-"""Backing up a training run, so that a killed one goes on at the very step it had saved."""
+"""Backing up a training run, so that a killed one ends with the weights of one that was not."""
 
 import json
 import time
 from pathlib import Path
 
 import keras
+import numpy as np
 
 from .run_folder import replacing, write_json
 
@@ -13,18 +14,20 @@ class Backup(keras.callbacks.Callback):
     """Saves weights, optimizer and step count at the end of each epoch, and every `steps` steps if that is not 0.
 
     It stands in for `keras.callbacks.BackupAndRestore`, which writes its files in place (a kill while it writes costs
-    the backup) and begins an epoch's data again when it was stopped within it, after the schedule has moved on. Here
-    the optimizer's step count, part of the one file that is replaced in one move, says which batches are done.
+    the backup), begins an epoch's data again when it was stopped within it, after the schedule has moved on, and does
+    not keep the state of dropout. Here the optimizer's step count, part of the one file that is replaced in one move,
+    says which batches are done, and at every backup dropout begins anew from the seed and that count.
 
     Attributes:
         epochs: what each finished epoch gave: `epoch`, its metrics, `seconds`.
     """
 
-    def __init__(self, folder: Path, steps: int = 0):
+    def __init__(self, folder: Path, steps: int, seed: int):
         super().__init__()
-        self.folder, self.steps = folder, steps
+        self.folder, self.steps, self.seed = folder, steps, seed
         self.epochs: list[dict] = []
         self._since_saved = 0
+        self._reseeded = False
         self._began = 0.0
 
     def restore(self, model: keras.Model) -> int:
@@ -40,6 +43,10 @@ class Backup(keras.callbacks.Callback):
     def on_epoch_begin(self, epoch, logs=None):
         del self.epochs[epoch:]  # the history is saved before the state: it may be one epoch ahead after a kill
         self._began = time.perf_counter()
+
+    def on_train_batch_begin(self, batch, logs=None):
+        if not self._reseeded:  # here, since what happens before an epoch's first batch may draw random numbers too
+            self._reseed()
 
     def on_train_batch_end(self, batch, logs=None):
         self._since_saved += 1
@@ -59,6 +66,16 @@ class Backup(keras.callbacks.Callback):
         with replacing(self._state) as temporary:
             self.model.save_weights(temporary)
         self._since_saved = 0
+        self._reseeded = False
+
+    def _reseed(self) -> None:
+        states = [variable for variable in self.model.variables if variable.path.endswith("seed_generator_state")]
+        mixed = np.random.SeedSequence([self.seed, int(self.model.optimizer.iterations)])
+        first, *others = (mixed.generate_state(1 + len(states)) >> 1).tolist()
+        keras.utils.set_random_seed(first)  # from which PyTorch's dropout draws
+        for state, value in zip(states, others, strict=True):
+            state.assign([value, 0])
+        self._reseeded = True
 
     @property
     def _state(self) -> Path:

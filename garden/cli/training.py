@@ -3,12 +3,10 @@ fall of the learning rate, gradients cut to norm 1."""
 
 import sys
 from dataclasses import dataclass
-from functools import partial
 
 import keras
 import numpy as np
 from keras import ops
-from keras.callbacks import LambdaCallback
 
 from garden.tasks import TextClassifier, length_grouped
 
@@ -58,28 +56,25 @@ def train(
 ) -> list[dict]:
     """Trains in place, going on from the run folder's backup if there is one, and returns each epoch's figures.
 
-    Every epoch is a `fit` of its own, and the seed and the epoch alone decide its batches and dropout masks: a run that
-    was killed between two epochs ends with the weights of one that was not, and one killed within an epoch sees the
-    batches that were left.
+    Every epoch is a `fit` of its own, whose batches the seed and the epoch alone decide: a run that was killed goes on
+    with the batches that were left.
     """
     steps = -(-len(training) // recipe.batch_size)
     compile_classifier(classifier, recipe, steps)
-    backup = Backup(run.backup, recipe.backup_steps)
+    backup = Backup(run.backup, recipe.backup_steps, recipe.seed)
     done = backup.restore(classifier)
     if done:
         print(f"going on after step {done} of {steps * recipe.epochs}", file=sys.stderr)
     held_out = _batches(classifier, validation, recipe, epoch=0)
     for epoch in range(done // steps, recipe.epochs):
         begin = max(done, epoch * steps)
-        # Not before `fit`, which may itself draw random numbers when it first looks at a model.
-        reseed = partial(_reseed, classifier, recipe.seed, begin)
         classifier.fit(
             _batches(classifier, training, recipe, epoch).skip(begin % steps),
             validation_data=held_out,
             initial_epoch=epoch,
             epochs=epoch + 1,
             shuffle=False,
-            callbacks=[LambdaCallback(on_train_begin=reseed), backup, _Progress(recipe.epochs)],
+            callbacks=[backup, _Progress(recipe.epochs)],
         )
     return backup.epochs
 
@@ -105,15 +100,6 @@ def _batches(classifier: TextClassifier, examples: Examples, recipe: Recipe, epo
     batches = batches.cache()
     batches.reduce(0, lambda count, _: count + 1)
     return batches
-
-
-def _reseed(classifier: TextClassifier, seed: int, step: int, logs: dict | None = None) -> None:
-    """Dropout's random states are no part of saved weights: a run that goes on would repeat the masks of its start."""
-    states = [variable for variable in classifier.variables if variable.path.endswith("seed_generator_state")]
-    first, *values = (np.random.SeedSequence([seed, step]).generate_state(1 + len(states)) >> 1).tolist()
-    keras.utils.set_random_seed(first)  # PyTorch's dropout draws from there
-    for state, value in zip(states, values, strict=True):
-        state.assign([value, 0])
 
 
 class _Progress(keras.callbacks.ProgbarLogger):
