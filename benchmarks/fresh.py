@@ -52,7 +52,7 @@ def inference_memory(request: Request) -> Iterator[Sample]:
 
 
 def loading(request: Request) -> Iterator[Sample]:
-    """How far memory rises above the imports while BERT-large is built and loaded, in multiples of its weights' bytes."""
+    """How far memory rises while BERT-large is built and loaded, in multiples of its weights' bytes."""
     folder, peer = Path(request.folder, "large"), PEERS[request.peers[0]]
     peer.backbone("toy")  # imports everything, starts the backend
     before = _memory()

@@ -67,7 +67,7 @@ class KerasHub(KerasPeer):
 
 
 class Transformers:
-    """PyTorch as the library's own examples run it: eager, without gradients for inference, a plain loop for training."""
+    """PyTorch as the library's own examples run it: eager, no gradients for inference, a plain loop for training."""
 
     def encoder(self, source):
         import torch

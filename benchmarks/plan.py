@@ -20,30 +20,31 @@ class Job:
     Attributes:
         function: `module:function` of this package, from a `Request` to `Sample`s.
         peers: who is compared, garden first.
-        processes: 0 has one process alternate between all peers; n gives each peer n fresh processes, in turn.
+        apart: whether each peer gets processes to itself; else all alternate in one.
+        processes: how many, for each backend. Those that peers share build them in a different order each: one and the
+            same model was seen 10 % slower when built first, from where its weights came to lie in memory.
         every_backend: False where the backend has no part in it.
         needs: name of the preparation that writes its checkpoint.
     """
 
     function: str
     peers: tuple[str, ...] = _PEERS
-    processes: int = 0
+    apart: bool = False
+    processes: int = 1
     every_backend: bool = True
     needs: str | None = None
 
 
 JOBS = {
-    "inference": Job("steps:inference", needs="random checkpoints"),
-    "training": Job("steps:training", needs="random checkpoints"),
+    "inference": Job("steps:inference", processes=3, needs="random checkpoints"),
+    "training": Job("steps:training", processes=2, needs="random checkpoints"),
     "sentences": Job("text:sentences", needs="sentence classifier"),
-    "tokenization": Job(
-        "text:tokenization", (*_PEERS, "tokenizers"), every_backend=False, needs="sentence classifier"
-    ),
-    "import_garden": Job("fresh:import_garden", ("garden",), processes=5, every_backend=False),
-    "import_bert": Job("fresh:import_bert", processes=3, every_backend=False),
-    "first_step": Job("fresh:first_step", processes=2),
-    "memory": Job("fresh:inference_memory", processes=1),
-    "loading": Job("fresh:loading", processes=1, needs="random checkpoints"),
+    "tokenization": Job("text:tokenization", (*_PEERS, "tokenizers"), every_backend=False, needs="sentence classifier"),
+    "import_garden": Job("fresh:import_garden", ("garden",), apart=True, processes=5, every_backend=False),
+    "import_bert": Job("fresh:import_bert", apart=True, processes=2, every_backend=False),
+    "first_step": Job("fresh:first_step", apart=True, processes=2),
+    "memory": Job("fresh:inference_memory", apart=True),
+    "loading": Job("fresh:loading", apart=True, needs="random checkpoints"),
 }
 PREPARATIONS = {
     "random checkpoints": Job("prepare:random_checkpoints"),
@@ -51,12 +52,14 @@ PREPARATIONS = {
 }
 
 
-def requests(jobs: Iterable[str], backends: Iterable[str], folder: str | Path, small: bool = False) -> Iterator[Request]:
+def requests(
+    jobs: Iterable[str], backends: Iterable[str], folder: str | Path, small: bool = False
+) -> Iterator[Request]:
     """The worker processes of a run, in order.
 
     Args:
         jobs: keys of `JOBS`.
-        backends: Keras backends. transformers has a torch of its own: where it gets processes to itself, it gets them once.
+        backends: Keras backends; transformers always runs on torch, so its own processes are not repeated for each.
         folder: where the preparations put their checkpoints.
         small: toy sizes.
 
@@ -70,12 +73,16 @@ def requests(jobs: Iterable[str], backends: Iterable[str], folder: str | Path, s
     for name in jobs:
         job = JOBS[name]
         own = backends if job.every_backend else backends[:1]
-        together = [Request(name, backend, job.peers, str(folder), small) for backend in own]
-        apart = [Request(name, *turn, str(folder), small) for turn in _turns(job, own)]
-        yield from apart if job.processes else together
+        turns = _apart(job, own) if job.apart else _together(job, own)
+        yield from (Request(name, *turn, str(folder), small) for turn in turns)
 
 
-def _turns(job, backends):
+def _together(job, backends):
+    for backend in backends:
+        yield from ((backend, job.peers[i:] + job.peers[:i]) for i in range(job.processes))
+
+
+def _apart(job, backends):
     keras_peers = [peer for peer in job.peers if peer != "transformers"]
     for backend in backends:
         yield from ((backend, (peer,)) for _ in range(job.processes) for peer in keras_peers)

@@ -29,7 +29,8 @@ def markdown(rows: list[Row], seconds: float) -> str:
 
 `python -m benchmarks` wrote this on {date.today()} in {seconds / 60:.0f} minutes; {kept} bars kept, {failed} missed.
 Ratio is garden's median over the peer's: below 1, garden is faster or smaller. The least value stands in brackets.
-All peers compute on the same weights, batch 8 x 128 for BERT-base; KerasHub knows only one GELU, so BERT-base has that one.
+All peers read the same weights. BERT-base runs on 8 x 128 tokens with the tanh GELU, the only one of KerasHub's BERT.
+MiniLM was trained with the other, which garden and transformers give it in the sentences' rows.
 transformers runs on PyTorch, whatever the backend of the row.
 
 {machine()}
@@ -74,7 +75,8 @@ def machine() -> str:
     """Processor, cores, memory and versions, without anything that names the machine."""
     gigabytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
     versions = ", ".join(f"{name} {_version(name)}" for name in _PACKAGES)
-    return f"{_processor()}, {os.cpu_count()} cores, {gigabytes:.0f} GB; Python {platform.python_version()}; {versions}."
+    hardware = f"{_processor()}, {os.cpu_count()} cores, {gigabytes:.0f} GB"
+    return f"{hardware}; Python {platform.python_version()}; {versions}."
 
 
 def _processor():

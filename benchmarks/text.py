@@ -16,7 +16,7 @@ def sentences(request: Request) -> Iterator[Sample]:
     texts, folder = film_sentences(20 if request.small else 1000), Path(request.folder, "minilm")
     readers = {peer: _READERS[peer](folder) for peer in request.peers}
     calls = {peer: lambda read=read: read(texts) for peer, read in readers.items()}
-    for peer, seconds in alternate(calls, 3).items():
+    for peer, seconds in alternate(calls, 2).items():
         yield Sample("sentences", request.backend, peer, "s", seconds, (len(texts), "sentences"))
 
 

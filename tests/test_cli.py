@@ -54,6 +54,7 @@ def test_one_preset_in_full(capsys):
         (["presets", "bert"], "unexpected argument 'bert'"),
         (["presets", "--preset=bert_bse_en"], "bert_base_en"),
         (["predict", "--preset=x"], "give either --text or --input"),
+        (["predict", "--preset=x", "--input=a.csv", "--pair=x"], "--pair goes with --text"),
         (["predict", "--preset=x", "--input=a.csv", "--output=a.txt"], "the name must end in .csv or .jsonl"),
     ],
 )

@@ -73,6 +73,7 @@ def test_a_bad_table_is_one_clear_error(tmp_path, name, content, message):
         ("a.csv", "review,label\nx,pos\n", "has no column 'text'; it has 'review', 'label'"),
         ("a.csv", "text,label\nx,pos\ny, \n", "line 3: the label in column 'label' is empty"),
         ("a.jsonl", '{"text": "x", "label": "a"}\n{"label": "b"}\n', "line 2: 'text' is missing"),
+        ("a.jsonl", '{"text": "x\\ud83d", "label": "a"}\n', "line 1: 'text' holds half of a surrogate pair"),
         ("a.jsonl", '{"text": null, "label": "a"}\n', "line 1: 'text' is null, not a text"),
         ("a.jsonl", '{"text": "x", "label": ["a"]}\n', r"line 1: 'label' is \[\"a\"\], not a text"),
     ],

@@ -1,6 +1,5 @@
 """Packed rows against the Rust library's own padding and truncation, and Google's rule for pairs, written out here."""
 
-
 import keras
 import keras_hub
 import material

@@ -57,12 +57,10 @@ class Backup(keras.callbacks.Callback):
         figures = {key: float(value) for key, value in logs.items()}
         seconds = round(time.perf_counter() - self._began, 2)
         self.epochs.append({"epoch": epoch + 1, **figures, "seconds": seconds})
-        self.folder.mkdir(exist_ok=True)
         write_json(self._history, self.epochs)
         self._save()
 
     def _save(self) -> None:
-        self.folder.mkdir(exist_ok=True)
         with replacing(self._state) as temporary:
             self.model.save_weights(temporary)
         self._since_saved = 0

@@ -49,7 +49,7 @@ class Table:
     def _text(self, row: dict, line: int, column: str) -> str:
         value = row.get(column)
         if isinstance(value, str):
-            return value
+            return _whole(value, f"{self.path}, line {line}: {column!r}")
         if isinstance(value, (bool, int, float)):
             return json.dumps(value)
         found = "missing" if column not in row else f"{json.dumps(value)}, not a text"
@@ -150,6 +150,14 @@ def _json_object(path: Path, line: int, record: str) -> dict:
     if not isinstance(value, dict):
         raise ValueError(f'{path}, line {line}: a JSON object was expected, as {{"text": ..., "label": ...}}')
     return value
+
+
+def _whole(text: str, where: str) -> str:
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # JSON can write what UTF-8 cannot
+        raise ValueError(f"{where} holds half of a surrogate pair, as \\ud83d without its second half") from None
+    return text
 
 
 _READERS = {".csv": _read_csv, ".tsv": _read_tsv, ".jsonl": _read_jsonl}

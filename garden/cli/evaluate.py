@@ -36,7 +36,6 @@ def run(options: flags.FlagValues) -> None:
     figures = metrics.report(truth, probabilities, names)
     print(metrics.as_text(figures))
     if folder:
-        folder.mkdir(parents=True, exist_ok=True)
         pictures.confusion_picture(figures["confusion_matrix"], names, folder / "confusion_matrix.png")
         write_json(folder / "metrics.json", figures)
 

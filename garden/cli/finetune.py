@@ -77,7 +77,7 @@ def finetune(options: flags.FlagValues, training: Examples, validation: Examples
             options.preset,
             class_names=names,
             sequence_length=options.sequence_length,
-            pad_to_multiple_of=16,
+            pad_to_multiple_of=max(8, options.sequence_length // 4),  # each width is a program to compile: four at most
             **dtype(options),
         )
     _say(training, validation, names, metrics.majority_baseline(truth))

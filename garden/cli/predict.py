@@ -39,6 +39,8 @@ def run(options: flags.FlagValues) -> None:
     """Labels one text or a table."""
     if (options.text is None) == (options.input is None):
         raise ValueError("give either --text or --input")
+    if options.pair is not None and options.text is None:
+        raise ValueError("--pair goes with --text; the second texts of a table are named by --pair_column")
     if options.output and Path(options.output).suffix.lower() not in _FORMATS:
         raise ValueError(f"--output={options.output}: the name must end in {' or '.join(_FORMATS)}")
     backend.choose(options.backend)

@@ -23,6 +23,7 @@ def replacing(target: str | Path) -> Iterator[Path]:
     `target` may be a file or a folder. On any error the temporary is removed and `target` stays as it was.
     """
     target = Path(target)
+    target.parent.mkdir(parents=True, exist_ok=True)
     temporary, old = (target.with_name(f".{part}-{target.name}") for part in ("partial", "old"))
     remove(temporary)
     try:
@@ -100,7 +101,6 @@ class RunFolder:
         if self.metrics.exists() or self.differences():
             for part in (self.metrics, self.backup, self.preset, self.learning_curve, self.confusion_matrix):
                 remove(part)
-        self.path.mkdir(parents=True, exist_ok=True)
         write_json(self.config, self.settings)
 
     def finish(self, metrics: dict) -> None:
