@@ -6,7 +6,7 @@ import keras
 import tokenizers as rust
 
 from garden.rust_tokenizer import Tokenizer
-from garden.vocabulary import as_vocabulary, is_cased, read_folder, Vocabulary, write_vocabulary
+from garden.vocabulary import Vocabulary, as_vocabulary, is_cased, read_folder, write_vocabulary
 
 
 @keras.saving.register_keras_serializable(package="garden")
@@ -74,8 +74,8 @@ class BertTokenizer(Tokenizer):
 
         Args:
             folder: holds `vocab.txt`, `vocab_chinese.txt` or `tokenizer.json`, and maybe `tokenizer_config.json`.
-            **defaults: constructor arguments for what the files leave open. A lone `vocab.txt` does not say whether text
-                is lower-cased; unless `lowercase` is given, it is where the vocabulary holds no capital.
+            **defaults: constructor arguments for what the files leave open. A lone `vocab.txt` leaves open whether text
+                is lower-cased: without `lowercase` it is, unless the vocabulary has words with capitals.
 
         Raises:
             FileNotFoundError: the folder holds no vocabulary.
