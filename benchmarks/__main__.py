@@ -30,6 +30,7 @@ def main(arguments: list[str] | None = None) -> int:
                 print(f": failed\n{error}", flush=True)
     rows = compare(merge(samples))
     print(f"\n{table(rows)}")
+    options.output.parent.mkdir(parents=True, exist_ok=True)
     options.output.write_text(markdown(rows, time.perf_counter() - start), "utf-8")
     draw(rows, options.output.with_suffix(".png"))
     print(f"\nWritten to {options.output} and {options.output.with_suffix('.png')}.")

@@ -13,7 +13,7 @@ from kagglesdk import kaggle_env
 from web import File, HuggingFace, Kaggle, send, serve
 
 from garden.presets import CheckpointError, download, find
-from garden.presets import locate as module
+from garden.presets import location as module
 from garden.presets.location import locate
 
 FILES = {"bert_config.json": b"{}", "bert_model.ckpt.index": b"index", "vocab.txt": b"[PAD]\n"}
