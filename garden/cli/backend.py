@@ -58,6 +58,7 @@ def _keep_compiled_programs() -> None:
     from garden.presets.download import garden_cache
 
     os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(garden_cache() / "jax"))
+    os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
 
 
 @contextmanager
