@@ -2,7 +2,9 @@
 
 import csv
 import errno
+import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import keras
 import matplotlib.figure
@@ -88,6 +90,15 @@ def test_a_full_disk_leaves_nothing_half_written(preset, reviews, tmp_path, monk
         assert not [path for path in files if path.read_bytes() == b"half" or "partial" in path.name]
         assert not (tmp_path / "run" / "metrics.json").exists()
     assert main([*command, "--epochs=1"]) == 0
+
+
+def test_a_disk_too_small_is_noticed_before_it_is_full(preset, reviews, tmp_path, monkeypatch, error_of):
+    """h5py brings the process down when a disk fills up under it, so that no error could be shown."""
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=1000))
+    command = ["finetune", f"--preset={preset}", f"--train={reviews}", f"--output={tmp_path / 'run'}", *SMALL, SPLIT]
+    message = error_of([*command, "--epochs=1"])
+    assert "No space left on device" in message and "1,000 free" in message
+    assert not list(tmp_path.rglob("*.h5"))
 
 
 def test_a_full_disk_leaves_no_half_predictions(run, reviews, tmp_path, monkeypatch, error_of):

@@ -7,7 +7,7 @@ from pathlib import Path
 import keras
 import numpy as np
 
-from .run_folder import replacing, write_json
+from .run_folder import replacing, require_space, write_json
 
 
 class Backup(keras.callbacks.Callback):
@@ -61,6 +61,7 @@ class Backup(keras.callbacks.Callback):
         self._save()
 
     def _save(self) -> None:
+        require_space(self.folder, [*self.model.variables, *self.model.optimizer.variables])
         with replacing(self._state) as temporary:
             self.model.save_weights(temporary)
         self._since_saved = 0

@@ -16,7 +16,7 @@ from . import backend, metrics, pictures
 from .data import read_table
 from .examples import Examples, class_names, from_table, stratified_split
 from .options import add_backend, add_columns, add_required, add_training, as_dict
-from .run_folder import RunFolder, open_run, replacing
+from .run_folder import RunFolder, open_run, replacing, require_space
 
 RECIPE = ("epochs", "batch_size", "learning_rate", "warmup", "weight_decay", "seed", "backup_steps")
 _NO_SETTING = ("output", "overwrite", "debug")
@@ -94,6 +94,7 @@ def dtype(options: flags.FlagValues) -> dict:
 
 
 def _write(run: RunFolder, classifier, epochs: list[dict], figures: dict, trained_on: int, seconds: float) -> dict:
+    require_space(run.path, classifier.variables)
     with replacing(run.preset) as temporary:
         classifier.save_to_preset(str(temporary))
     pictures.learning_curve(epochs, figures["majority_baseline"], run.learning_curve)

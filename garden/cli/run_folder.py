@@ -7,7 +7,9 @@ learning_curve.png  confusion_matrix.png
 metrics.json           written last: a folder that has it is a finished run
 """
 
+import errno
 import json
+import math
 import os
 import shutil
 from collections.abc import Iterator
@@ -44,6 +46,17 @@ def remove(path: Path) -> None:
         shutil.rmtree(path)
     else:
         path.unlink(missing_ok=True)
+
+
+def require_space(folder: Path, variables: list) -> None:
+    """Raises OSError unless the disk of `folder` has room for the Keras variables, at 4 bytes a number.
+
+    Keras saves through h5py, which on a disk that fills up leaves a file open: the process then crashes at its end.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    needed, free = 4 * sum(math.prod(variable.shape) for variable in variables), shutil.disk_usage(folder).free
+    if needed > free:
+        raise OSError(errno.ENOSPC, f"No space left on device: {needed:,} bytes are needed, {free:,} free", str(folder))
 
 
 def write_json(path: Path, value: dict | list) -> None:
