@@ -6,7 +6,9 @@ import keras
 import numpy as np
 
 
-def length_grouped(x, y=None, *, tokenizer, batch_size: int = 32, seed: int | None = None):
+def length_grouped(
+    x, y=None, *, tokenizer, batch_size: int = 32, seed: int | None = None, drop_remainder: bool = False
+):
     """A `tf.data.Dataset` of raw batches in which the rows have similar length, drawn anew every epoch.
 
     With `pad_to_multiple_of` on the preprocessor each batch is padded to its own longest row only. Rows are shuffled,
@@ -18,6 +20,8 @@ def length_grouped(x, y=None, *, tokenizer, batch_size: int = 32, seed: int | No
         tokenizer: its ids are counted.
         batch_size: rows a batch; the last one may be smaller.
         seed: of the order; None for a new one every time.
+        drop_remainder: leaves out the rows of a smaller last batch, others every epoch, unless it is the only batch:
+            one shape less to compile for.
 
     Returns:
         A dataset of `x` or `(x, y)`, a new order at each iteration.
@@ -30,11 +34,12 @@ def length_grouped(x, y=None, *, tokenizer, batch_size: int = 32, seed: int | No
     import tensorflow as tf
 
     lengths, rng = token_counts(x, tokenizer), np.random.default_rng(seed)
+    taken = len(lengths) // batch_size * batch_size if drop_remainder and len(lengths) > batch_size else len(lengths)
     columns = tuple(np.asarray(column, dtype=object) for column in _columns(x))
     y = None if y is None else np.asarray(y)
 
     def batches():
-        for rows in grouped_rows(lengths, batch_size, rng):
+        for rows in grouped_rows(lengths, batch_size, rng, taken):
             chosen = tuple(column[rows].astype(str) for column in columns)
             chosen = chosen if isinstance(x, tuple) else chosen[0]
             yield chosen if y is None else (chosen, y[rows])
@@ -43,11 +48,11 @@ def length_grouped(x, y=None, *, tokenizer, batch_size: int = 32, seed: int | No
     spec = (text,) * len(columns) if isinstance(x, tuple) else text
     spec = spec if y is None else (spec, tf.TensorSpec((None, *y.shape[1:]), tf.as_dtype(y.dtype)))
     dataset = tf.data.Dataset.from_generator(batches, output_signature=spec)
-    return dataset.apply(tf.data.experimental.assert_cardinality(-(-len(lengths) // batch_size)))
+    return dataset.apply(tf.data.experimental.assert_cardinality(-(-taken // batch_size)))
 
 
 def grouped_rows(
-    lengths: np.ndarray, batch_size: int, rng: np.random.Generator, window: int = 50
+    lengths: np.ndarray, batch_size: int, rng: np.random.Generator, taken: int | None = None, window: int = 50
 ) -> Iterator[np.ndarray]:
     """The rows of each batch of one epoch: random, of similar length inside a batch.
 
@@ -55,6 +60,7 @@ def grouped_rows(
         lengths: int (n,).
         batch_size: rows a batch.
         rng: where the order comes from.
+        taken: how many rows this epoch has, drawn at random; None for all.
         window: batches that are sorted together.
 
     >>> import numpy as np
@@ -63,7 +69,7 @@ def grouped_rows(
     >>> sorted(sorted(batch.tolist()) for batch in rows)
     [[0, 2], [1, 3]]
     """
-    order = rng.permutation(len(lengths))
+    order = rng.permutation(len(lengths))[:taken]
     size = window * batch_size
     batches = []
     for start in range(0, len(order), size):

@@ -100,8 +100,8 @@ def _record_batches(monkeypatch):
             seen.append((count, [tuple(texts.tolist()) for texts, _ in self.batches.as_numpy_iterator()]))
             return self.batches.skip(count)
 
-    def recorded(classifier, examples, recipe, epoch):
-        batches = original(classifier, examples, recipe, epoch)
+    def recorded(classifier, examples, *arguments, **options):
+        batches = original(classifier, examples, *arguments, **options)
         return Recorded(batches) if len(examples) == 48 else batches
 
     monkeypatch.setattr(training, "_batches", recorded)

@@ -119,6 +119,19 @@ def test_length_grouped_batches_hold_every_row_once():
     assert again != [y for _, y in rows]
 
 
+def test_length_grouped_can_leave_out_a_smaller_last_batch():
+    tokenizer = classifier().preprocessor.tokenizer
+    for rows, sizes in ((30, [8, 8, 8]), (16, [8, 8]), (5, [5])):
+        data = tasks.length_grouped(
+            ["good"] * rows, np.arange(rows), tokenizer=tokenizer, batch_size=8, seed=0, drop_remainder=True
+        )
+        epochs = [[y.numpy() for _, y in data] for _ in range(2)]
+        assert len(data) == len(sizes) and [[len(y) for y in epoch] for epoch in epochs] == [sizes, sizes]
+        assert len(set(np.concatenate(epochs[0]))) == sum(sizes)
+    left_out = [set(range(30)) - set(np.concatenate([y.numpy() for _, y in data])) for _ in range(2)]
+    assert left_out[0] != left_out[1] or rows == 5
+
+
 def test_masked_lm_learns_and_fills(tmp_path):
     model = small_task(tasks.MaskedLM)
     model.compile(keras.optimizers.Adam(1e-2), model.loss, weighted_metrics=["accuracy"])

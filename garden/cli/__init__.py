@@ -9,7 +9,7 @@ import os
 import sys
 from types import ModuleType
 
-from . import options
+from . import allocator, options
 
 COMMANDS = {
     "presets": "list the built-in presets",
@@ -30,6 +30,8 @@ def main(argv: list[str] | None = None) -> int:
     name ...
     True
     """
+    if argv is None:
+        allocator.keep_memory()
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:
         _dispatch(arguments)

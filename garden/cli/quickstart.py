@@ -25,7 +25,7 @@ _MEMBERS = (
 _HELD_OUT = 2000
 _TRIALS = (
     "A warm, funny film that never loses sight of its people.",
-    "Two hours of my life that I would like to have back.",
+    "Two hours of dull jokes and wooden acting.",
     "The plot is thin, but the two leads make up for it.",
 )
 

@@ -59,17 +59,17 @@ def train(
     Every epoch is a `fit` of its own, whose batches the seed and the epoch alone decide: a run that was killed goes on
     with the batches that were left.
     """
-    steps = -(-len(training) // recipe.batch_size)
+    steps = max(1, len(training) // recipe.batch_size)
     compile_classifier(classifier, recipe, steps)
     backup = Backup(run.backup, recipe.backup_steps, recipe.seed)
     done = backup.restore(classifier)
     if done:
         print(f"going on after step {done} of {steps * recipe.epochs}", file=sys.stderr)
-    held_out = _batches(classifier, validation, recipe, epoch=0)
+    held_out = _batches(classifier, validation, recipe)
     for epoch in range(done // steps, recipe.epochs):
         begin = max(done, epoch * steps)
         classifier.fit(
-            _batches(classifier, training, recipe, epoch).skip(begin % steps),
+            _batches(classifier, training, recipe, epoch, drop_remainder=True).skip(begin % steps),
             validation_data=held_out,
             initial_epoch=epoch,
             epochs=epoch + 1,
@@ -91,11 +91,19 @@ def compile_classifier(classifier: TextClassifier, recipe: Recipe, steps_per_epo
     classifier.compile(optimizer, loss, metrics=["accuracy"])
 
 
-def _batches(classifier: TextClassifier, examples: Examples, recipe: Recipe, epoch: int):
+def _batches(
+    classifier: TextClassifier, examples: Examples, recipe: Recipe, epoch: int = 0, drop_remainder: bool = False
+):
     seed = int(np.random.SeedSequence([recipe.seed, epoch]).generate_state(1)[0])
     labels = examples.label_ids(classifier.class_names)
-    tokenizer = classifier.preprocessor.tokenizer
-    batches = length_grouped(examples.inputs, labels, batch_size=recipe.batch_size, seed=seed, tokenizer=tokenizer)
+    batches = length_grouped(
+        examples.inputs,
+        labels,
+        tokenizer=classifier.preprocessor.tokenizer,
+        batch_size=recipe.batch_size,
+        seed=seed,
+        drop_remainder=drop_remainder,
+    )
     # `length_grouped` draws anew each time it is iterated, and Keras iterates once more in a process's first fit.
     batches = batches.cache()
     batches.reduce(0, lambda count, _: count + 1)
