@@ -19,9 +19,18 @@ if not (_here / "layers").is_dir():
     __path__.append(str(_here.parent))
 
 _FACE = {
+    "AlbertBackbone": "garden.albert",
+    "AlbertTokenizer": "garden.albert",
     "Backbone": "garden.backbone",
     "BertBackbone": "garden.bert",
     "BertTokenizer": "garden.tokenizers",
+    "DistilBertBackbone": "garden.distil_bert",
+    "DistilBertTokenizer": "garden.distil_bert",
+    "ElectraBackbone": "garden.electra",
+    "ElectraTokenizer": "garden.electra",
+    "Encoder": "garden.encoder",
+    "ErnieBackbone": "garden.ernie",
+    "ErnieTokenizer": "garden.ernie",
 }
 _FOLDERS = ("layers", "tasks", "presets")
 

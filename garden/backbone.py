@@ -13,9 +13,15 @@ from garden.layers import Tap
 class Backbone(keras_hub.models.Backbone):
     """A functional model whose forward pass is one method, `assemble`.
 
-    A subclass makes its layers in `__init__`, calls `super().__init__(inputs)`, and writes the forward pass in
-    `assemble(inputs, taps)`. Its constructor's signature is the only list of its hyper-parameters: they are recorded as
-    they are bound, readable as attributes, and returned by `get_config`.
+    A subclass makes its layers in `__init__`, `embeddings` among them, calls `super().__init__()`, and writes the
+    forward pass in `assemble(inputs, taps)`. Its constructor's signature is the only list of its hyper-parameters: they
+    are recorded as they are bound, readable as attributes, and returned by `get_config`.
+
+    Attributes:
+        input_names: the int32 inputs (b, t).
+        classifier_pooler: arguments of the `garden.layers.Pooler` that a classifier puts on a backbone without a
+            `pooled_output`; None where there is one.
+        classifier_dropout: rate before a classifier's logits, where the user gives none.
 
     >>> import garden
     >>> backbone = garden.BertBackbone(50, num_layers=2, num_heads=2, hidden_dim=8, intermediate_dim=16)
@@ -23,13 +29,19 @@ class Backbone(keras_hub.models.Backbone):
     (2, 8)
     """
 
+    input_names = ("token_ids", "segment_ids", "padding_mask")
+    classifier_pooler = None
+    classifier_dropout = 0.1
+
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)
+        if "__init__" not in vars(cls):
+            return
         init, signature = cls.__init__, inspect.signature(cls.__init__)
 
         @functools.wraps(init)
         def recording(self, *args, **kwargs):
-            if type(self) is cls:
+            if "hyperparameters" not in vars(self):  # the class's own arguments, not what it passes up
                 bound = signature.bind(self, *args, **kwargs)
                 bound.apply_defaults()
                 _record(self, bound.arguments)
@@ -37,8 +49,14 @@ class Backbone(keras_hub.models.Backbone):
 
         cls.__init__ = recording
 
-    def __init__(self, inputs: dict, dtype=None, **kwargs):
+    def __init__(self, dtype=None, **kwargs):
+        inputs = {name: keras.Input((None,), dtype="int32", name=name) for name in self.input_names}
         super().__init__(inputs=inputs, outputs=self.assemble(inputs, Taps()), dtype=dtype, **kwargs)
+
+    @property
+    def token_embedding(self):
+        """The `keras.layers.ReversibleEmbedding` (v, e) that masked-LM heads tie to."""
+        return self.embeddings.token_embedding
 
     def assemble(self, inputs: dict, taps: "Taps") -> dict:
         """The forward pass, from the inputs' dictionary to the outputs'."""
@@ -116,6 +134,7 @@ class Taps:
         if unknown:
             raise ValueError(f"There are no features named {', '.join(unknown)}; there are {', '.join(self.NAMES)}.")
         self.lists = {name: [] for name in names}
+        self._taps = {}
 
     def state(self, x):
         """Notes x (b, t, d) as the next hidden state and returns it."""
@@ -126,7 +145,9 @@ class Taps:
         """Runs x (b, t, d) through a block, noting what was asked for, and returns its output."""
         if set(self.lists) <= {"hidden_states"}:
             return self.state(block(x, **kwargs))
-        x, seen = Tap(block)(x, **kwargs)
+        if block.name not in self._taps:  # a shared block runs again through the tap that it has
+            self._taps[block.name] = Tap(block)
+        x, seen = self._taps[block.name](x, **kwargs)
         self._note(seen)
         return self.state(x)
 

@@ -2,13 +2,13 @@
 
 import keras
 
-from garden.backbone import Backbone
-from garden.layers import Attention, Embeddings, FeedForward, Pooler, PostNormBlock, attention_mask, positions
+from garden.encoder import Encoder, post_norm_blocks
+from garden.layers import Embeddings, Pooler
 from garden.tokenizers import BertTokenizer
 
 
 @keras.saving.register_keras_serializable("garden")
-class BertBackbone(Backbone):
+class BertBackbone(Encoder):
     """The BERT encoder, for every checkpoint of its shape: Chinese wwm, RoBERTa-wwm-ext, RBT, TinyBERT, MiniLM.
 
     Args:
@@ -61,7 +61,6 @@ class BertBackbone(Backbone):
         dtype=None,
         **kwargs,
     ):
-        attention_dropout = dropout if attention_dropout is None else attention_dropout
         self.embeddings = Embeddings(
             vocabulary_size,
             hidden_dim,
@@ -72,34 +71,11 @@ class BertBackbone(Backbone):
             dtype=dtype,
             name="embeddings",
         )
-        self.blocks = [
-            PostNormBlock(
-                Attention(num_heads, attention_dropout, dtype=dtype, name="attention"),
-                FeedForward(intermediate_dim, activation, dtype=dtype, name="feedforward"),
-                dropout,
-                layer_norm_epsilon,
-                dtype=dtype,
-                name=f"block_{i}",
-            )
-            for i in range(num_layers)
-        ]
+        self.blocks = post_norm_blocks(
+            num_layers, num_heads, intermediate_dim, activation, dropout, attention_dropout, layer_norm_epsilon, dtype
+        )
         self.pooler = Pooler(hidden_dim, dtype=dtype, name="pooler")
-        names = ("token_ids", "segment_ids", "padding_mask")
-        super().__init__({name: keras.Input((None,), dtype="int32", name=name) for name in names}, dtype, **kwargs)
-
-    def assemble(self, inputs, taps):
-        padding_mask = inputs["padding_mask"]
-        x = self.embeddings(inputs["token_ids"], positions(padding_mask), inputs["segment_ids"])
-        taps.state(x)
-        mask = attention_mask(padding_mask)
-        for block in self.blocks:
-            x = taps.through(block, x, attention_mask=mask)
-        return {"sequence_output": x, "pooled_output": self.pooler(x, padding_mask)}
-
-    @property
-    def token_embedding(self):
-        """The `keras.layers.ReversibleEmbedding` (v, d) that masked-LM heads tie to."""
-        return self.embeddings.token_embedding
+        super().__init__(dtype, **kwargs)
 
 
 BertTokenizer.backbone_cls = BertBackbone

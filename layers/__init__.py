@@ -12,7 +12,7 @@ from .attention import Attention, merge_heads, split_heads
 from .block import Block, PostNormBlock, PreNormBlock, Tap
 from .embeddings import Embeddings
 from .feedforward import FeedForward
-from .heads import ClassificationHead, MaskedLMHead, Pooler
+from .heads import ClassificationHead, MaskedLMHead, Pooler, TokenHead
 from .initializers import truncated_normal, weights_to_be_loaded
 from .mask import attention_mask, first_token_mask, positions
 
@@ -27,6 +27,7 @@ __all__ = [
     "PostNormBlock",
     "PreNormBlock",
     "Tap",
+    "TokenHead",
     "activation",
     "attention_mask",
     "first_token_mask",

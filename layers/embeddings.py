@@ -88,11 +88,14 @@ class Embeddings(layers.Layer):
 
     def call(self, token_ids, position_ids, segment_ids=None, training=None):
         self._check_length(token_ids.shape[1])
-        x = self.token_embedding(token_ids) + self.position_embedding(position_ids)
-        if self.segment_embedding:
-            x = x + self.segment_embedding(segment_ids)
-        x = self.dropout(self.norm(x), training=training)
+        x = self.norm(self.sum(token_ids, position_ids, segment_ids))
+        x = self.dropout(x, training=training)
         return self.projection(x) if self.projection else x
+
+    def sum(self, token_ids, position_ids, segment_ids=None):
+        """The sum before the norm, float (b, t, e); a subclass may add a table of its own."""
+        x = self.token_embedding(token_ids) + self.position_embedding(position_ids)
+        return x + self.segment_embedding(segment_ids) if self.segment_embedding else x
 
     def _check_length(self, length):
         # Out-of-range gathers are silent on JAX and on GPUs, so the static shape is the place to stop.

@@ -18,6 +18,7 @@ class Pooler(layers.Layer):
     Args:
         hidden_dim: d, the width of the output.
         activation: a name for `garden.layers.activation`.
+        dropout: rate on the first token.
 
     Call arguments:
         sequence: float (b, t, d).
@@ -32,9 +33,10 @@ class Pooler(layers.Layer):
     True
     """
 
-    def __init__(self, hidden_dim, activation="tanh", **kwargs):
+    def __init__(self, hidden_dim, activation="tanh", dropout=0.0, **kwargs):
         super().__init__(**kwargs)
         self.activation = resolve(activation)
+        self.dropout = layers.Dropout(dropout, dtype=self.dtype_policy, name="dropout")
         self.dense = layers.Dense(
             hidden_dim, kernel_initializer=truncated_normal(), dtype=self.dtype_policy, name="dense"
         )
@@ -43,9 +45,10 @@ class Pooler(layers.Layer):
         self.dense.build((sequence_shape[0], sequence_shape[-1]))
         self.built = True
 
-    def call(self, sequence, padding_mask):
+    def call(self, sequence, padding_mask, training=None):
         first = ops.cast(first_token_mask(padding_mask), sequence.dtype)
-        return self.activation(self.dense(ops.einsum("bt,btd->bd", first, sequence)))
+        x = self.dropout(ops.einsum("bt,btd->bd", first, sequence), training=training)
+        return self.activation(self.dense(x))
 
 
 @keras.saving.register_keras_serializable("garden")
@@ -81,6 +84,45 @@ class ClassificationHead(layers.Layer):
 
     def call(self, x, training=None):
         return self.logits(self.dropout(x, training=training))
+
+
+@keras.saving.register_keras_serializable("garden")
+class TokenHead(layers.Layer):
+    """Logits at every position: dense(d), activation, dense(c), as in ELECTRA's discriminator (Clark et al. 2020).
+
+    Args:
+        num_outputs: c, logits a position.
+        activation: a name for `garden.layers.activation`.
+
+    Call arguments:
+        sequence: float (b, t, d).
+
+    Returns:
+        float (b, t, c).
+
+    >>> import numpy as np
+    >>> from garden.layers import TokenHead
+    >>> TokenHead(1)(np.ones((2, 3, 8), "float32")).shape == (2, 3, 1)
+    True
+    """
+
+    def __init__(self, num_outputs, activation="gelu_erf", **kwargs):
+        super().__init__(**kwargs)
+        self.activation = resolve(activation)
+        self.logits = layers.Dense(
+            num_outputs, kernel_initializer=truncated_normal(), dtype=self.dtype_policy, name="logits"
+        )
+
+    def build(self, input_shape):
+        self.dense = layers.Dense(
+            input_shape[-1], kernel_initializer=truncated_normal(), dtype=self.dtype_policy, name="dense"
+        )
+        self.dense.build(input_shape)
+        self.logits.build(input_shape)
+        self.built = True
+
+    def call(self, sequence):
+        return self.logits(self.activation(self.dense(sequence)))
 
 
 @keras.saving.register_keras_serializable("garden")

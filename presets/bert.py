@@ -82,10 +82,13 @@ _HEADS = {
     ),
 }
 
-_IGNORED = {
+# What any family's files may hold beside its weights.
+LEFTOVERS = {
+    r"embeddings\.(position_ids|token_type_ids)$": "a buffer, not a weight",
     r"adam_[mv]$|/Adam(_1)?$|lamb_[mv]$|(^|/)optimizer/": "optimizer state",
     r"(^|/)(global_step|loss_scale|good_steps)$|beta[12]_power$": "optimizer state",
-    r"embeddings\.(position_ids|token_type_ids)$": "a buffer, not a weight",
+}
+_IGNORED = LEFTOVERS | {
     r"^cls[./]|^classifier\.|^qa_outputs\.|^output_(weights|bias)$|^task/": "a head of another task",
     r"^fit_denses?\.": "TinyBERT's projection to its teacher, used in distillation only",
 }

@@ -47,7 +47,7 @@ class Checkpoint:
         if self.format == "keras_hub":
             own = {name: self.config["config"][name] for name in self.family.config if name in self.config["config"]}
             return {**own, "activation": "gelu_tanh"}
-        published = {**self.family.defaults, **self.config}
+        published = self.family.read_config({**self.family.defaults, **self.config})
         arguments = {ours: published[theirs] for ours, theirs in self.family.config.items() if theirs in published}
         activations = _ACTIVATIONS[self.format]
         return {**arguments, "activation": activations.get(arguments["activation"], arguments["activation"])}
@@ -71,7 +71,9 @@ class Checkpoint:
     def prefix(self) -> str:
         """The backbone's scope in this checkpoint, `"bert."` or empty, decided from its token table."""
         token_table = getattr(self.family, self.format)[0]
-        scope = self.family.prefix + ("/" if self.format == "tensorflow1" else ".")
+        scope = f"{self.family.prefix}."
+        if self.format == "tensorflow1":
+            scope = f"{self.family.tensorflow1_prefix or self.family.prefix}/"
         known = weight_names.foreign_names(
             f"{token_table[0]}/embeddings", [(token_table[0], scope + token_table[1])], self.dialect
         )
@@ -105,15 +107,21 @@ def read_checkpoint(path: Path) -> Checkpoint | None:
         CheckpointError: no configuration, one of an unknown kind, or of a family that garden does not have.
     """
     folder = path if path.is_dir() else path.parent
-    config = _config(folder)
+    config = {**_inferred(path), **_config(folder)}
+    if not config:
+        held = ", ".join(sorted(file.name for file in folder.iterdir())) or "nothing"
+        raise CheckpointError(f"{folder} has no config.json or bert_config.json; it holds {held}.")
     registered = config.get("registered_name", "")
     if registered.startswith("keras_hub>"):
-        family = _family(folder, registered.removeprefix("keras_hub>"), lambda family: family.backbone)
+        family = _family(folder, registered.removeprefix("keras_hub>"), lambda f: f.backbone if f.keras_hub else "")
         return Checkpoint(path, "keras_hub", config, family)
     if registered:
         return None
     format = "tensorflow1" if _is_tensorflow1(path) else "huggingface"
-    return Checkpoint(path, format, config, _family(folder, config.get("model_type", "bert"), lambda f: f.model_type))
+    family = _family(folder, config.get("model_type", "bert"), lambda f: f.model_type)
+    if not getattr(family, format):
+        raise CheckpointError(f"{folder} is a {format} checkpoint, which garden does not read for {family.backbone}.")
+    return Checkpoint(path, format, config, family)
 
 
 def _is_tensorflow1(path):
@@ -127,8 +135,7 @@ def _config(folder):
     candidates = [folder / "config.json", *sorted(folder.glob("*config*.json"))]
     found = next((file for file in candidates if file.exists() and not file.name.startswith("tokenizer")), None)
     if found is None:
-        held = ", ".join(sorted(file.name for file in folder.iterdir())) or "nothing"
-        raise CheckpointError(f"{folder} has no config.json or bert_config.json; it holds {held}.")
+        return {}
     try:
         config = json.loads(found.read_text("utf-8"))
     except ValueError as error:
@@ -138,9 +145,16 @@ def _config(folder):
     return config
 
 
+def _inferred(path):
+    if not _is_tensorflow1(path):
+        return {}
+    tensors = open_weights(path)
+    return next(filter(None, (family.infer_config(tensors) for family in families().values())), {})
+
+
 def _family(folder, name, key):
     for family in families().values():
         if key(family) == name:
             return family
-    known = ", ".join(sorted(key(family) for family in families().values()))
+    known = ", ".join(sorted(filter(None, map(key, families().values()))))
     raise CheckpointError(f"{folder} holds a {name} model; garden reads {known}.")

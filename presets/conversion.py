@@ -94,21 +94,22 @@ def _load(source, task):
     if task is None:
         return garden.Backbone.from_preset(source)
     if not hasattr(garden.tasks, task):
-        raise ValueError(f"There is no task {task!r}; there are MaskedLM, NextSentence, TextClassifier.")
+        known = ", ".join(sorted({name for family in families().values() for name in family.heads}))
+        raise ValueError(f"There is no task {task!r}; there are {known}.")
     return getattr(garden.tasks, task).from_preset(source)
 
 
 def _config(model, backbone, family, head):
     config = {theirs: getattr(backbone, ours) for ours, theirs in family.config.items()}
-    config["hidden_act"] = _ACTIVATIONS.get(backbone.activation, backbone.activation)
-    if config.get("attention_probs_dropout_prob", 0) is None:
-        config["attention_probs_dropout_prob"] = backbone.dropout
+    config[family.config["activation"]] = _ACTIVATIONS.get(backbone.activation, backbone.activation)
+    if backbone.attention_dropout is None:
+        config[family.config["attention_dropout"]] = backbone.dropout
     architecture = head.architecture if head else family.backbone.replace("Backbone", "Model")
     if hasattr(model, "num_classes"):
         names = model.class_names or [f"LABEL_{i}" for i in range(model.num_classes)]
         config["id2label"] = {str(i): name for i, name in enumerate(names)}
         config["label2id"] = {name: i for i, name in enumerate(names)}
-    return {"model_type": family.model_type, "architectures": [architecture], **config}
+    return {"model_type": family.model_type, "architectures": [architecture], **family.write_config(config)}
 
 
 def _save_tokenizer(tokenizer, folder, length):

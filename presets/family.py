@@ -1,7 +1,7 @@
 """What presets know of one family, as one record."""
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 Rows = tuple[tuple[str, str], ...]
@@ -34,9 +34,13 @@ class Family:
         defaults: published key -> what its absence means.
         layers: the backbone's rows for each format, names without the prefix.
         heads: task class name -> `Head`.
-        optional: layers of ours that a checkpoint may lack; they are then fresh.
         tied: foreign name -> the foreign name of the tensor that it must equal, both without the prefix.
         ignored: pattern of foreign names -> why they are left; searched, not anchored.
+        tensorflow1_prefix: the scope in TensorFlow 1 files where it is another one.
+        optional: layers of ours that a checkpoint may lack; they are then fresh.
+        read_config: a published configuration, brought to the keys of `config`.
+        write_config: its inverse, for the exported configuration.
+        infer_config: the configuration of TensorFlow 1 tensors that were published without one, or None.
     """
 
     backbone: str
@@ -45,12 +49,16 @@ class Family:
     config: Mapping[str, str]
     defaults: Mapping[str, object]
     huggingface: Rows
-    tensorflow1: Rows
-    keras_hub: Rows
     heads: Mapping[str, Head]
-    optional: tuple[str, ...]
     tied: Mapping[str, str]
     ignored: Mapping[str, str]
+    tensorflow1: Rows = ()
+    keras_hub: Rows = ()
+    tensorflow1_prefix: str = ""
+    optional: tuple[str, ...] = ()
+    read_config: Callable[[Mapping], Mapping] = lambda config: config
+    write_config: Callable[[Mapping], Mapping] = lambda config: config
+    infer_config: Callable[[Mapping], Mapping | None] = lambda tensors: None
 
     @property
     def backbone_cls(self) -> type:
@@ -58,15 +66,14 @@ class Family:
         return getattr(importlib.import_module("garden"), self.backbone)
 
 
-_MODULES = ("bert",)
+_MODULES = ("albert", "bert", "distil_bert", "electra", "ernie")
 
 
 def families() -> dict[str, Family]:
-    """Every family by its model type.
+    """Every family by the name of its tables, `presets/NAME.py` and `presets/NAME.tsv`.
 
     >>> from garden.presets.family import families
     >>> families()["bert"].backbone
     'BertBackbone'
     """
-    found = (importlib.import_module(f"garden.presets.{module}").FAMILY for module in _MODULES)
-    return {family.model_type: family for family in found}
+    return {module: importlib.import_module(f"garden.presets.{module}").FAMILY for module in _MODULES}

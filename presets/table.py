@@ -17,8 +17,9 @@ class Preset:
 
     Attributes:
         name: what `from_preset` takes.
-        vocabulary_size, num_layers, num_heads, hidden_dim, intermediate_dim, max_sequence_length, num_segments,
-            activation, layer_norm_epsilon: the backbone's arguments of these names.
+        vocabulary_size, num_layers, num_heads, hidden_dim, intermediate_dim, max_sequence_length, activation,
+            layer_norm_epsilon, num_segments, embedding_dim, num_task_types: the backbone's arguments of these names;
+            None where a family has none.
         tokenizer: `wordpiece` or `sentencepiece`.
         lowercase: whether the tokenizer folds case and strips accents first.
         language: `en`, `zh` or `multi`.
@@ -43,7 +44,6 @@ class Preset:
     hidden_dim: int
     intermediate_dim: int
     max_sequence_length: int
-    num_segments: int
     activation: str
     layer_norm_epsilon: float
     tokenizer: str
@@ -56,6 +56,9 @@ class Preset:
     sha256: str
     note: str
     family: str
+    num_segments: int | None = None
+    embedding_dim: int | None = None
+    num_task_types: int | None = None
 
     @property
     def backbone_config(self) -> dict[str, int | float | str]:
@@ -65,7 +68,7 @@ class Preset:
         >>> find("rbt3_zh").backbone_config["num_layers"]
         3
         """
-        return {name: getattr(self, name) for name in _BACKBONE}
+        return {name: value for name in _BACKBONE if (value := getattr(self, name)) is not None}
 
 
 _BACKBONE = (
@@ -75,13 +78,16 @@ _BACKBONE = (
     "hidden_dim",
     "intermediate_dim",
     "max_sequence_length",
-    "num_segments",
     "activation",
     "layer_norm_epsilon",
+    "num_segments",
+    "embedding_dim",
+    "num_task_types",
 )
 _PARSE = {
     str: str,
     int: int,
+    int | None: int,
     float: float,
     bool: {"yes": True, "no": False}.__getitem__,
     tuple[str, ...]: lambda cell: tuple(cell.split()),

@@ -1,7 +1,8 @@
 """Weight names as data: one function loads any published format, its inverse saves it.
 
-A row pairs a layer of ours with that layer's name in a foreign format; `{i}` stands for the number of the block. What a
-format calls the variables of a layer is the same for all its layers, so it is said once, in a `Dialect`.
+A row pairs a layer of ours with that layer's name in a foreign format; a letter in braces, such as `{i}`, stands for a
+number, that of the block. What a format calls the variables of a layer is the same for all its layers, so it is said
+once, in a `Dialect`.
 """
 
 import re
@@ -159,12 +160,12 @@ def _tensor(array, dtype):
 
 
 def _pattern(ours):
-    return re.compile(re.escape(ours).replace(r"\{i\}", r"(?P<i>\d+)"))
+    return re.compile(re.sub(r"\\\{(\w)\\\}", r"(?P<\1>\\d+)", re.escape(ours)))
 
 
 def _numbered(theirs, match):
-    number = match.groupdict().get("i")
-    if number is None:
-        return theirs
-    # Keras numbers the layers of one class "", "_1", "_2", ... in its weight files.
-    return theirs.replace("{_i}", "" if number == "0" else f"_{number}").replace("{i}", number)
+    for letter, number in match.groupdict().items():
+        # Keras numbers the layers of one class "", "_1", "_2", ... in its weight files.
+        theirs = theirs.replace(f"{{_{letter}}}", "" if number == "0" else f"_{number}")
+        theirs = theirs.replace(f"{{{letter}}}", number)
+    return theirs

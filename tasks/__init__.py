@@ -13,6 +13,7 @@ from .batching import length_grouped, predict_sorted
 from .masked_lm import Filling, MaskedLM
 from .next_sentence import NextSentence
 from .preprocessing import MaskedLMPreprocessor, TextClassifierPreprocessor
+from .replaced_token_detector import ReplacedTokenDetector
 from .saved_model import export_saved_model
 from .task import Task, family_class
 from .text_classifier import TextClassifier
@@ -22,6 +23,7 @@ __all__ = [
     "MaskedLM",
     "MaskedLMPreprocessor",
     "NextSentence",
+    "ReplacedTokenDetector",
     "Task",
     "TextClassifier",
     "TextClassifierPreprocessor",
@@ -34,15 +36,21 @@ __all__ = [
 _PREPROCESSORS = {
     MaskedLM: MaskedLMPreprocessor,
     NextSentence: TextClassifierPreprocessor,
+    ReplacedTokenDetector: TextClassifierPreprocessor,
     TextClassifier: TextClassifierPreprocessor,
 }
 
 for _backbone in backbones():
+    _parts = {"tokenizer_cls": _backbone.tokenizer_cls, "input_names": _backbone.input_names}
     _made = {
-        preprocessor: family_class(preprocessor, _backbone, tokenizer_cls=_backbone.tokenizer_cls)
+        preprocessor: family_class(preprocessor, _backbone, **_parts)
         for preprocessor in (TextClassifierPreprocessor, MaskedLMPreprocessor)
     }
-    _tasks = [family_class(task, _backbone, preprocessor_cls=_made[part]) for task, part in _PREPROCESSORS.items()]
+    _tasks = [
+        family_class(task, _backbone, preprocessor_cls=_made[part])
+        for task, part in _PREPROCESSORS.items()
+        if task is not NextSentence or _backbone.classifier_pooler is None
+    ]
     for _class in (*_made.values(), *_tasks):
         globals()[_class.__name__] = _class
         __all__.append(_class.__name__)

@@ -27,8 +27,9 @@ class TextClassifierPreprocessor(TextPacker, keras_hub.models.TextClassifierPrep
         y, sample_weight: passed on as they are.
 
     Returns:
-        A dict of int32 arrays (b, t), or (t,) for a single string, `token_ids`, `segment_ids` and `padding_mask`: NumPy
-        arrays when called eagerly, tensors inside `tf.data`. With `y` a tuple, as Keras passes it.
+        A dict of int32 arrays (b, t), or (t,) for a single string, `token_ids`, `padding_mask` and, for backbones with
+        segments, `segment_ids`: NumPy arrays when called eagerly, tensors inside `tf.data`. With `y` a tuple, as Keras
+        passes it.
 
     Raises:
         ValueError: a row is not text, the segments differ in size, or `sequence_length` leaves no room for text.
@@ -68,9 +69,9 @@ class MaskedLMPreprocessor(TextPacker, keras_hub.models.MaskedLMPreprocessor):
         x: as in `TextClassifierPreprocessor`. What comes as `y` and `sample_weight` is dropped.
 
     Returns:
-        `(x, y, sample_weight)`. `x` is a dict of `token_ids`, `segment_ids`, `padding_mask` (b, t) and `mask_positions`
-        (b, p); `y` are the original ids (b, p); `sample_weight` (b, p) is 1.0 for a target and 0.0 for a filling,
-        whose position and id are 0.
+        `(x, y, sample_weight)`. `x` is the dict of `TextClassifierPreprocessor` and `mask_positions` (b, p); `y` are
+        the original ids (b, p); `sample_weight` (b, p) is 1.0 for a target and 0.0 for a filling, whose position and
+        id are 0.
 
     Reference: [Devlin et al., 2018](https://arxiv.org/abs/1810.04805), section 3.1.
 

@@ -46,11 +46,14 @@ def export_saved_model(task, folder: str | os.PathLike) -> None:
         module = tf.Module()
         module.model = tf.saved_model.load(draft)
         module.form = TensorFlowForm(settings.tokenizer, settings.sequence_length, settings.truncate)
+
+        def serve(*segments):
+            packed = module.form(*segments)
+            return module.model.serve({name: packed[name] for name in task.backbone.input})
+
         text = tf.TensorSpec((None,), tf.string)
-        module.serve = tf.function(lambda texts: module.model.serve(module.form(texts)), [text])
-        module.serve_pairs = tf.function(
-            lambda first, second: module.model.serve(module.form(first, second)), [text, text]
-        )
+        module.serve = tf.function(lambda texts: serve(texts), [text])
+        module.serve_pairs = tf.function(lambda first, second: serve(first, second), [text, text])
         with whole_folder(folder) as target:
             # Gradients of what JAX traced cannot be saved, and serving needs none.
             options = tf.saved_model.SaveOptions(experimental_custom_gradients=False)

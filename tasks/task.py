@@ -65,7 +65,10 @@ class Task:
     @classmethod
     def for_backbone(cls, backbone_cls: type) -> type:
         """The generated class of this task for a family."""
-        return cls if cls.backbone_cls is backbone_cls else _CLASSES[cls, backbone_cls]
+        made = cls if cls.backbone_cls is backbone_cls else _CLASSES.get((cls, backbone_cls))
+        if made is None:
+            raise TypeError(f"{cls.__name__} needs a pooled output, which a {backbone_cls.__name__} does not have.")
+        return made
 
     @classmethod
     def complete(cls, arguments: dict, checkpoint) -> dict:

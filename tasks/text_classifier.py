@@ -7,7 +7,7 @@ import keras
 import keras_hub
 import numpy as np
 
-from garden.layers import ClassificationHead
+from garden.layers import ClassificationHead, Pooler
 
 from .batching import predict_sorted
 from .checks import check_labels
@@ -17,13 +17,15 @@ from .task import Task
 class TextClassifier(Task, keras_hub.models.TextClassifier):
     """A classification head on a backbone's summary of the row (Devlin et al. 2018, section 4.1).
 
+    A backbone without a pooled output gets the pooler that its published classifiers have.
+
     `fit`, `evaluate` and `predict` take raw strings, a tuple of two lists for pairs, or a `tf.data.Dataset` of either.
 
     Args:
         backbone: a garden backbone.
         num_classes: number of classes; may be left out with `class_names`.
         preprocessor: from strings to inputs; None to feed token ids.
-        dropout: rate before the logits.
+        dropout: rate before the logits; None means the backbone's `classifier_dropout`.
         class_names: the classes' names in the order of their ids; they are saved in the preset.
 
     Returns:
@@ -42,14 +44,21 @@ class TextClassifier(Task, keras_hub.models.TextClassifier):
     reads = "pooled_output"
     activation = None  # what KerasHub's `compile` asks to learn that the outputs are logits
 
-    def __init__(self, backbone, num_classes=None, preprocessor=None, dropout=0.1, class_names=None, **kwargs):
+    def __init__(self, backbone, num_classes=None, preprocessor=None, dropout=None, class_names=None, **kwargs):
         self.backbone = backbone
         self.preprocessor = preprocessor
         self.num_classes = _count(num_classes, class_names)
-        self.dropout = dropout
+        self.dropout = backbone.classifier_dropout if dropout is None else dropout
         self.class_names = list(class_names) if class_names else None
-        self.head = ClassificationHead(self.num_classes, dropout, dtype=backbone.dtype_policy, name="classifier")
-        super().__init__(inputs=backbone.input, outputs=self.head(backbone(backbone.input)[self.reads]), **kwargs)
+        dtype = backbone.dtype_policy
+        self.head = ClassificationHead(self.num_classes, self.dropout, dtype=dtype, name="classifier")
+        self.pooler, outputs = None, backbone(backbone.input)
+        if backbone.classifier_pooler:
+            self.pooler = Pooler(backbone.hidden_dim, **backbone.classifier_pooler, dtype=dtype, name="pooler")
+            pooled = self.pooler(outputs["sequence_output"], backbone.input["padding_mask"])
+        else:
+            pooled = outputs["pooled_output"]
+        super().__init__(inputs=backbone.input, outputs=self.head(pooled), **kwargs)
 
     @property
     def num_outputs(self):

@@ -11,7 +11,12 @@ class TextPacker:
     """What the preprocessors share, mixed in before a KerasHub preprocessor: strings in, packed rows of ids out.
 
     Of the tokenizer it asks `ids(texts)` and the ids of its start, end and pad token, nothing else.
+
+    Attributes:
+        input_names: the arrays that the backbone takes.
     """
+
+    input_names = ("token_ids", "segment_ids", "padding_mask")
 
     def __init__(self, tokenizer, sequence_length=512, truncate="round_robin", *, pad_to_multiple_of=None, **kwargs):
         check_settings(1, sequence_length, truncate, pad_to_multiple_of)
@@ -32,7 +37,7 @@ class TextPacker:
         return {**super().get_config(), "pad_to_multiple_of": self.pad_to_multiple_of}
 
     def pack_strings(self, *segments) -> dict[str, np.ndarray]:
-        """`token_ids`, `segment_ids`, `padding_mask`: (b, t) of one or two columns of text, (t,) of single strings."""
+        """The arrays of `input_names`: (b, t) of one or two columns of text, (t,) of single strings."""
         if len(segments) > 2:
             raise ValueError(f"An example has {len(segments)} segments of text: give one, or a pair.")
         columns = [as_strings(segment) for segment in segments]
@@ -49,12 +54,12 @@ class TextPacker:
             pad_to_multiple_of=self.pad_to_multiple_of,
         )
         batched = columns[0][1]
-        return packed if batched else {name: rows[0] for name, rows in packed.items()}
+        return {name: packed[name] if batched else packed[name][0] for name in self.input_names}
 
     def packed_spec(self) -> dict[str, tuple[str, int | None]]:
         """The dtype and the last axis of each array of `pack_strings`; None where it differs from batch to batch."""
         width = self.sequence_length if self.pad_to_multiple_of is None else None
-        return dict.fromkeys(("token_ids", "segment_ids", "padding_mask"), ("int32", width))
+        return dict.fromkeys(self.input_names, ("int32", width))
 
 
 def run(function, x, spec: dict[str, tuple[str, int | None]]) -> dict:

@@ -9,17 +9,20 @@ from garden.presets import find, names, presets
 BERT = presets("bert")
 
 
-def bert_parameters(vocabulary_size, max_sequence_length, num_segments, num_layers, hidden_dim, intermediate_dim):
-    """Weights of a BERT encoder with its pooler (Devlin et al. 2018): embeddings, layers, pooler."""
-    v, p, t, h, i = vocabulary_size, max_sequence_length, num_segments, hidden_dim, intermediate_dim
+def encoder_parameters(row):
+    """Weights of an encoder of BERT's kind: tables and their norm, a projection between widths, layers, pooler."""
+    h, i, e = row.hidden_dim, row.intermediate_dim, row.embedding_dim or row.hidden_dim
+    rows = row.vocabulary_size + row.max_sequence_length + (row.num_segments or 0) + (row.num_task_types or 0)
     layer = 4 * (h * h + h) + 2 * h + h * i + i + i * h + h + 2 * h
-    return v * h + p * h + t * h + 2 * h + num_layers * layer + h * h + h
+    projection = e * h + h if e != h else 0
+    pooler = h * h + h if row.family in ("albert", "bert", "ernie") else 0
+    layers = 1 if row.family == "albert" else row.num_layers
+    return rows * e + 2 * e + projection + layers * layer + pooler
 
 
-@pytest.mark.parametrize("row", BERT.values(), ids=BERT)
+@pytest.mark.parametrize("row", presets().values(), ids=presets())
 def test_parameters_follow_from_the_sizes(row):
-    sizes = ("vocabulary_size", "max_sequence_length", "num_segments", "num_layers", "hidden_dim", "intermediate_dim")
-    assert row.parameters == bert_parameters(**{size: getattr(row, size) for size in sizes})
+    assert row.parameters == encoder_parameters(row)
 
 
 @pytest.mark.parametrize(
@@ -69,10 +72,15 @@ def test_no_release_is_missing():
     assert {"bert_base_zh_wwm", "bert_base_zh_wwm_ext", "bert_large_en_wwm", "bert_large_en_uncased_wwm"} <= BERT.keys()
 
 
+def test_the_families_are_complete():
+    counted = Counter(row.family for row in presets().values())
+    assert counted == {"albert": 14, "bert": 52, "distil_bert": 3, "electra": 25, "ernie": 10}
+
+
 def test_every_row_is_well_formed():
-    for row in BERT.values():
-        assert row.family == "bert" and row.hidden_dim % row.num_heads == 0
-        assert row.language in ("en", "zh", "multi") and row.licence in ("Apache-2.0", "MIT")
+    for row in presets().values():
+        assert row.hidden_dim % row.num_heads == 0
+        assert row.language in ("en", "zh", "multi") and row.licence in ("Apache-2.0", "MIT", "unstated")
         assert row.sources or "never published" in row.note
         assert all(source.startswith(("hf://", "pip:", "https://")) for source in row.sources)
         assert len(row.sha256) in (0, 64)
@@ -101,7 +109,7 @@ def test_names_and_lookup():
         find("bert_bas_zh")
     with pytest.raises(ValueError, match=r"named '\?'; garden.presets.names\(\) lists all \d+"):
         find("?")
-    with pytest.raises(ValueError, match="no presets of a family 'brt'; the families are bert"):
+    with pytest.raises(ValueError, match="no presets of a family 'brt'; the families are albert, bert, "):
         presets("brt")
 
 

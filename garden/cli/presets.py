@@ -37,6 +37,8 @@ def run(options: flags.FlagValues) -> None:
 def _cell(value) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if value is None:
+        return "-"
     if isinstance(value, int):
         return f"{value:,}"
     return " ".join(value) if isinstance(value, tuple) else str(value)

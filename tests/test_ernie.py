@@ -1,0 +1,61 @@
+"""What ERNIE has of its own: the table of tasks, which one switch of the configuration announces."""
+
+import json
+
+import numpy as np
+import pytest
+import transformers
+from families import FAMILIES, gap, reference_outputs
+from keras import ops
+from safetensors.torch import load_file
+
+import garden
+from garden.presets import CheckpointError, export_to_transformers
+
+ERNIE = next(row for row in FAMILIES if row.backbone is garden.ErnieBackbone)
+X = ERNIE.inputs(np.array([[1] * 9, [1] * 6 + [0] * 3]))
+
+
+@pytest.mark.parametrize("task_type", [0, 2])
+def test_every_row_of_the_task_table_equals_the_reference(task_type, tmp_path):
+    model = ERNIE.save_reference(tmp_path, transformers.ErnieModel)
+    backbone = garden.ErnieBackbone.from_preset(tmp_path, task_type=task_type)
+    ids = np.full(X["token_ids"].shape, task_type)
+    expected = reference_outputs(model, X, task_type_ids=model.embeddings.position_ids.new_tensor(ids))
+    assert gap(backbone(X)["sequence_output"], expected.last_hidden_state, X["padding_mask"]) <= 1e-5
+
+
+def test_without_the_switch_there_is_no_table(tmp_path):
+    """Baidu's English configurations state 16 task types and no switch."""
+    changes = {"use_task_id": False, "task_type_vocab_size": 16}
+    model = ERNIE.save_reference(tmp_path / "in", transformers.ErnieModel, **changes)
+    backbone = garden.ErnieBackbone.from_preset(tmp_path / "in")
+    assert backbone.num_task_types == 0
+    expected = reference_outputs(model, X).last_hidden_state
+    assert gap(backbone(X)["sequence_output"], expected, X["padding_mask"]) <= 1e-5
+    export_to_transformers(backbone, tmp_path / "out")
+    assert json.loads((tmp_path / "out" / "config.json").read_text())["use_task_id"] is False
+    reloaded = transformers.ErnieModel.from_pretrained(tmp_path / "out")
+    again = reference_outputs(reloaded.eval(), X).last_hidden_state
+    assert gap(backbone(X)["sequence_output"], again, X["padding_mask"]) <= 1e-5
+
+
+def test_a_file_that_calls_itself_bert_does_not_lose_its_task_table(tmp_path):
+    """Older converted files say model_type "bert": read as BERT they would silently compute something else."""
+    ERNIE.save_reference(tmp_path, transformers.ErnieModel)
+    config = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps({**config, "model_type": "bert"}))
+    assert "embeddings.task_type_embeddings.weight" in load_file(tmp_path / "model.safetensors")
+    with pytest.raises(CheckpointError, match="task_type_embeddings.weight"):
+        garden.Backbone.from_preset(tmp_path)
+
+
+def test_a_task_type_beyond_the_table_raises():
+    with pytest.raises(ValueError, match="task_type=3 is not a row of a table of num_task_types=3"):
+        ERNIE.build(task_type=3)
+
+
+def test_the_norms_have_paddles_epsilon():
+    assert garden.presets.find("ernie_3.0_nano_zh").layer_norm_epsilon == 1e-5
+    assert ERNIE.build().layer_norm_epsilon == 1e-5
+    assert ops.shape(ERNIE.build()(X)["pooled_output"]) == (2, 60)
