@@ -50,5 +50,5 @@ def _options(arguments):
 
 
 if __name__ == "__main__":
-    allocator.keep_memory()  # for every worker and peer: half of the noise is the kernel zeroing pages
+    allocator.use_large_pages()  # for every worker and peer: much of the noise is the kernel zeroing pages
     sys.exit(main())

@@ -21,14 +21,16 @@ def sentences(request: Request) -> Iterator[Sample]:
 
 
 def tokenization(request: Request) -> Iterator[Sample]:
-    """Seconds to turn batches of 32 sentences into padded rows of ids, eagerly and in a `tf.data` pipeline."""
+    """Seconds to turn sentences into padded rows of ids: eagerly, in one call and in calls of 32, and in `tf.data`."""
     texts, folder = film_sentences(64 if request.small else 2048), Path(request.folder, "minilm")
     batches = [texts[i : i + BATCH] for i in range(0, len(texts), BATCH)]
     eager = {peer: _TOKENIZERS[peer](folder) for peer in request.peers}
     piped = {peer: _pipeline(eager[peer], texts) for peer in request.peers if peer in ("garden", "KerasHub")}
+    whole = {peer: lambda run=run: run(texts) for peer, run in eager.items()}
     calls = {peer: lambda run=run: [run(batch) for batch in batches] for peer, run in eager.items()}
     tokens = int(sum(np.sum(rows["padding_mask"]) for rows in map(eager["garden"], batches)))
-    for metric, runs in (("tokenization, eager", calls), ("tokenization, tf.data", piped)):
+    ways = {"tokenization, eager": whole, "tokenization, eager, by 32": calls, "tokenization, tf.data": piped}
+    for metric, runs in ways.items():
         for peer, seconds in alternate(runs, 5).items():
             yield Sample(metric, request.backend, peer, "s", seconds, (tokens, "tokens"))
 

@@ -31,7 +31,7 @@ def main(argv: list[str] | None = None) -> int:
     True
     """
     if argv is None:
-        allocator.keep_memory()
+        allocator.use_large_pages()
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:
         _dispatch(arguments)
