@@ -24,7 +24,7 @@ def draw(rows: list[Row], path: Path) -> None:
     axes.set_xscale("log")
     axes.axvline(1, color="black", linewidth=1)
     axes.margins(y=0.01)
-    axes.set_xlabel("garden's time or memory, as a multiple of the peer's (below 1 garden is better)")
+    axes.set_xlabel("garden's time or memory over the peer's:\nbelow 1, garden is better")
     for i, row in enumerate(rows):
         axes.text(row.ratio, i, f" {row.ratio:.2g}", va="center", fontsize=7)
         if row.bar:

@@ -16,7 +16,7 @@ from safetensors.torch import load_file, save_file
 import garden
 from garden.presets import CheckpointError
 
-BERT = FAMILIES[0]
+BERT = next(row for row in FAMILIES if row.backbone is garden.BertBackbone)
 X = inputs(np.array([[1] * 9, [1] * 6 + [0] * 3]))
 
 
@@ -268,7 +268,7 @@ def test_float16_overflow_is_refused(published, tmp_path):
         ({}, "has no config.json or bert_config.json"),
         ({"config.json": "{"}, "is not valid JSON"),
         ({"config.json": "[]"}, "holds a list, not a configuration"),
-        ({"config.json": '{"model_type": "llama"}'}, "holds a llama model; garden reads bert"),
+        ({"config.json": '{"model_type": "llama"}'}, "holds a llama model; garden reads albert, bert"),
     ],
 )
 def test_a_folder_without_a_usable_configuration_is_refused(tmp_path, files, message):
