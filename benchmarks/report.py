@@ -32,7 +32,7 @@ Ratio is garden's median over the peer's: below 1, garden is faster or smaller. 
 All peers read the same weights. BERT-base runs on 8 x 128 tokens with the tanh GELU, the only one of KerasHub's BERT.
 MiniLM was trained with the other, which garden and transformers give it in the sentences' rows.
 transformers runs on PyTorch, whatever the backend of the row. All run with large pages, as garden's command line does
-(`garden/cli/allocator.py`), which makes KerasHub and transformers faster too.
+(`garden/cli/allocator.py`).
 
 {machine()}
 

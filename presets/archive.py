@@ -42,6 +42,7 @@ def unpack(archive: str | os.PathLike, folder: str | os.PathLike) -> Path:
     try:
         with staged(folder) as stage:
             extract(archive, stage)
+    # zipfile raises NotImplementedError for a compression that it does not know, as damaged headers ask for.
     except (zipfile.BadZipFile, tarfile.TarError, gzip.BadGzipFile, zlib.error, EOFError, NotImplementedError) as error:
         raise CheckpointError(f"{archive} is damaged, or no zip or tar archive: {error}") from error
     return folder
