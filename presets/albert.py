@@ -4,6 +4,7 @@ from .bert import FAMILY as BERT
 from .bert import LEFTOVERS
 from .errors import CheckpointError
 from .family import Family, Head
+from .heads import encoder_heads
 
 _LAYERS = (
     # garden                                        Hugging Face                            TensorFlow 1
@@ -66,7 +67,8 @@ FAMILY = Family(
     },
     huggingface=tuple((ours, _whole(huggingface)) for ours, huggingface, _ in _LAYERS),
     tensorflow1=tuple((ours, _whole(tensorflow1)) for ours, _, tensorflow1 in _LAYERS),
-    heads={
+    heads=encoder_heads("Albert")
+    | {
         "MaskedLM": Head(
             architecture="AlbertForMaskedLM",
             huggingface=(

@@ -1,6 +1,7 @@
 """BERT's checkpoint table: what google-research/bert, Hugging Face and KerasHub call its layers and sizes."""
 
 from .family import Family, Head
+from .heads import encoder_heads
 
 _LAYERS = (
     # garden                                  Hugging Face                                TensorFlow 1
@@ -121,7 +122,7 @@ FAMILY = Family(
     huggingface=tuple((ours, huggingface) for ours, huggingface, _ in _LAYERS),
     tensorflow1=tuple((ours, tensorflow1) for ours, _, tensorflow1 in _LAYERS),
     keras_hub=_KERAS_HUB_LAYERS,
-    heads=_HEADS,
+    heads=encoder_heads("Bert") | _HEADS,
     optional=("pooler/",),
     # Old .bin files repeat what the masked-LM head shares; such a copy must be one.
     tied={

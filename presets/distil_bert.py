@@ -2,6 +2,7 @@
 
 from .bert import LEFTOVERS
 from .family import Family, Head
+from .heads import encoder_heads
 
 FAMILY = Family(
     backbone="DistilBertBackbone",
@@ -32,7 +33,8 @@ FAMILY = Family(
         ("block_{i}/feedforward/output_dense", "transformer.layer.{i}.ffn.lin2"),
         ("block_{i}/feedforward_norm", "transformer.layer.{i}.output_layer_norm"),
     ),
-    heads={
+    heads=encoder_heads("DistilBert")
+    | {
         "MaskedLM": Head(
             architecture="DistilBertForMaskedLM",
             huggingface=(

@@ -5,6 +5,7 @@ import re
 from .bert import FAMILY as BERT
 from .bert import LEFTOVERS
 from .family import Family, Head
+from .heads import encoder_heads
 
 
 def _encoder(rows):
@@ -49,7 +50,8 @@ FAMILY = Family(
     defaults={**BERT.defaults, "embedding_size": 128},
     huggingface=_encoder(BERT.huggingface),
     tensorflow1=_encoder(BERT.tensorflow1),
-    heads={
+    heads=encoder_heads("Electra")
+    | {
         "MaskedLM": Head(
             architecture="ElectraForMaskedLM",
             huggingface=(

@@ -21,6 +21,9 @@ ODD = {
 }
 
 
+# Heads that transformers gives every encoder: garden's task -> what the reference's class is called behind the family.
+COMMON_HEADS = {}
+
 SMALL = dict(vocabulary_size=97, num_layers=2, num_heads=5, hidden_dim=60, intermediate_dim=70, max_sequence_length=33)
 
 
@@ -35,18 +38,24 @@ class FamilyRow:
         activation_key: the configuration's name for the activation.
         arguments: garden's arguments for a small model, where they are not `SMALL`.
         reference: the reference's bare model.
-        heads: garden's task -> the reference with that head.
+        own_heads: garden's task -> the reference with that head, beside `COMMON_HEADS`.
         presets: built-in names small enough to build, whose published parameter counts are checked.
     """
 
     backbone: type
     config: type
     reference: type
-    heads: dict
+    own_heads: dict
     presets: tuple[str, ...]
     sizes: dict = field(default_factory=lambda: ODD)
     activation_key: str = "hidden_act"
     arguments: dict = field(default_factory=lambda: {"num_segments": 3})
+
+    @property
+    def heads(self) -> dict:
+        """All of garden's tasks that are published for this family, and the reference of each."""
+        family = self.reference.__name__.removesuffix("Model")
+        return self.own_heads | {task: getattr(transformers, family + name) for task, name in COMMON_HEADS.items()}
 
     def build(self, **changes):
         """A small model of garden's with random weights."""
@@ -80,7 +89,7 @@ FAMILIES = [
         backbone=garden.AlbertBackbone,
         config=transformers.AlbertConfig,
         reference=transformers.AlbertModel,
-        heads={
+        own_heads={
             tasks.MaskedLM: transformers.AlbertForMaskedLM,
             tasks.TextClassifier: transformers.AlbertForSequenceClassification,
         },
@@ -93,7 +102,7 @@ FAMILIES = [
         backbone=garden.BertBackbone,
         config=transformers.BertConfig,
         reference=transformers.BertModel,
-        heads={
+        own_heads={
             tasks.MaskedLM: transformers.BertForMaskedLM,
             tasks.NextSentence: transformers.BertForNextSentencePrediction,
             tasks.TextClassifier: transformers.BertForSequenceClassification,
@@ -104,7 +113,7 @@ FAMILIES = [
         backbone=garden.DistilBertBackbone,
         config=transformers.DistilBertConfig,
         reference=transformers.DistilBertModel,
-        heads={
+        own_heads={
             tasks.MaskedLM: transformers.DistilBertForMaskedLM,
             tasks.TextClassifier: transformers.DistilBertForSequenceClassification,
         },
@@ -124,7 +133,7 @@ FAMILIES = [
         backbone=garden.ElectraBackbone,
         config=transformers.ElectraConfig,
         reference=transformers.ElectraModel,
-        heads={
+        own_heads={
             tasks.MaskedLM: transformers.ElectraForMaskedLM,
             tasks.ReplacedTokenDetector: transformers.ElectraForPreTraining,
             tasks.TextClassifier: transformers.ElectraForSequenceClassification,
@@ -141,7 +150,7 @@ FAMILIES = [
         backbone=garden.ErnieBackbone,
         config=transformers.ErnieConfig,
         reference=transformers.ErnieModel,
-        heads={
+        own_heads={
             tasks.MaskedLM: transformers.ErnieForMaskedLM,
             tasks.NextSentence: transformers.ErnieForNextSentencePrediction,
             tasks.TextClassifier: transformers.ErnieForSequenceClassification,
