@@ -31,6 +31,8 @@ _FACE = {
     "Encoder": "garden.encoder",
     "ErnieBackbone": "garden.ernie",
     "ErnieTokenizer": "garden.ernie",
+    "RobertaBackbone": "garden.roberta",
+    "RobertaTokenizer": "garden.roberta",
 }
 _FOLDERS = ("layers", "tasks", "presets")
 

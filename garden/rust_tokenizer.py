@@ -1,5 +1,7 @@
 """Strings to ids and back: KerasHub's tokenizer interface over the Rust `tokenizers` library."""
 
+from pathlib import Path
+
 import keras
 import keras_hub
 import numpy as np
@@ -17,7 +19,13 @@ class Tokenizer(keras_hub.tokenizers.Tokenizer):
     because nothing changes `rust` after `set_rust`.
 
     A subclass adds its special tokens, builds its Rust tokenizer and passes it to `set_rust`.
+
+    Attributes:
+        published_as: the class in transformers that reads what `save_published` writes.
+        between_ids: special tokens in front of the second text of a pair, beside the end token of the first.
     """
+
+    between_ids = ()
 
     def __init__(self, dtype="int32", **kwargs):
         super().__init__(dtype=dtype, **kwargs)
@@ -38,6 +46,10 @@ class Tokenizer(keras_hub.tokenizers.Tokenizer):
         from garden.presets import load_tokenizer  # an upward arrow, as in `Backbone.from_preset`
 
         return load_tokenizer(preset, cls, **kwargs)
+
+    def save_published(self, folder: Path) -> dict:
+        """Writes the vocabulary as it is published; returns the settings for the folder's tokenizer_config.json."""
+        raise NotImplementedError(f"{type(self).__name__} does not say how its vocabulary is published.")
 
     def set_rust(self, tokenizer: rust.Tokenizer | None, vocabulary: list[str] | None) -> None:
         """Takes a finished Rust tokenizer and its tokens by id; None for both while the assets are not loaded."""

@@ -1,6 +1,8 @@
 """The tokenizers of the families, each a recipe for the Rust `tokenizers` library."""
 
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import keras
 import tokenizers as rust
@@ -42,6 +44,7 @@ class BertTokenizer(Tokenizer):
     'the foxes'
     """
 
+    published_as = "BertTokenizer"
     backbone_cls = None  # garden.bert sets it: KerasHub finds the tokenizer of a backbone by this attribute
 
     def __init__(
@@ -69,20 +72,22 @@ class BertTokenizer(Tokenizer):
         self.set_vocabulary(vocabulary)
 
     @classmethod
-    def from_files(cls, folder: str | Path, **defaults) -> "BertTokenizer":
+    def from_files(cls, folder: str | Path, defaults: Mapping = MappingProxyType({}), **kwargs) -> "BertTokenizer":
         """The tokenizer of a published folder: its vocabulary, and the settings that its JSON files state.
 
         Args:
             folder: holds `vocab.txt`, `vocab_chinese.txt` or `tokenizer.json`, and maybe `tokenizer_config.json`.
-            **defaults: constructor arguments for what the files leave open. A lone `vocab.txt` leaves open whether text
+            defaults: constructor arguments for what the files leave open. A lone `vocab.txt` leaves open whether text
                 is lower-cased: without `lowercase` it is, unless the vocabulary has words with capitals.
+            **kwargs: constructor arguments that replace those of the files.
 
         Raises:
             FileNotFoundError: the folder holds no vocabulary.
             ValueError: a file is malformed, or describes another kind of tokenizer.
         """
         vocabulary, settings = read_folder(folder)
-        return cls(vocabulary, **{"lowercase": not is_cased(vocabulary), **defaults, **settings})
+        found = {"lowercase": not is_cased(vocabulary), **defaults, "vocabulary": vocabulary, **settings}
+        return cls(**{**found, **kwargs})
 
     def set_vocabulary(self, vocabulary: Vocabulary | None) -> None:
         """Takes another vocabulary, in any form that the constructor takes."""
@@ -97,6 +102,10 @@ class BertTokenizer(Tokenizer):
 
     def load_assets(self, dir_path: str) -> None:
         self.set_vocabulary(Path(dir_path, self.file_assets[0]))
+
+    def save_published(self, folder: Path) -> dict:
+        write_vocabulary(folder / "vocab.txt", self.get_vocabulary())
+        return {"do_lower_case": self.lowercase, "strip_accents": self.strip_accents}
 
     def get_config(self) -> dict:
         return {

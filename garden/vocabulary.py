@@ -58,7 +58,7 @@ def as_vocabulary(vocabulary: Vocabulary, special_tokens: Iterable[str]) -> list
     """
     if isinstance(vocabulary, (str, Path)):
         vocabulary = read_vocabulary(vocabulary)
-    tokens = _by_id(vocabulary) if isinstance(vocabulary, Mapping) else list(vocabulary)
+    tokens = by_id(vocabulary) if isinstance(vocabulary, Mapping) else list(vocabulary)
     missing = ", ".join(sorted(set(special_tokens).difference(tokens)))
     if missing:
         raise ValueError(f"The vocabulary of {len(tokens)} tokens lacks {missing}: give each special token its entry.")
@@ -88,18 +88,19 @@ def read_folder(folder: str | Path) -> tuple[list[str], dict]:
         ValueError: a file is malformed, or `tokenizer.json` describes another kind of tokenizer.
     """
     folder = Path(folder)
-    rust = _read_json(folder / "tokenizer.json")
+    rust = read_json(folder / "tokenizer.json", {})
     settings = _rust_settings(rust, folder / "tokenizer.json") if rust else {}
-    settings |= _config_settings(_read_json(folder / "tokenizer_config.json"))
+    settings |= _config_settings(read_json(folder / "tokenizer_config.json", {}))
     for name in _FILES:
         if (folder / name).exists():
             return read_vocabulary(folder / name), settings
     if not rust:
         raise FileNotFoundError(f"{folder} has no vocabulary: none of {', '.join(_FILES)}, tokenizer.json.")
-    return _by_id(rust["model"]["vocab"]), settings
+    return by_id(rust["model"]["vocab"]), settings
 
 
-def _by_id(ids: Mapping[str, int]) -> list[str]:
+def by_id(ids: Mapping[str, int]) -> list[str]:
+    """The tokens of a `{token: id}` dict in the order of their ids, or a ValueError that names the id without one."""
     tokens = {i: token for token, i in ids.items()}
     gap = next((i for i in range(len(ids)) if i not in tokens), None)
     if gap is not None:
@@ -109,9 +110,13 @@ def _by_id(ids: Mapping[str, int]) -> list[str]:
     return [tokens[i] for i in range(len(ids))]
 
 
-def _read_json(path: Path) -> dict:
+def read_json(path: str | Path, absent: dict | None = None) -> dict:
+    """The object in a JSON file, or a ValueError; without the file `absent`, or a FileNotFoundError."""
+    path = Path(path)
+    if absent is not None and not path.exists():
+        return absent
     try:
-        content = json.loads(path.read_bytes()) if path.exists() else {}
+        content = json.loads(path.read_bytes())
     except ValueError as error:
         raise ValueError(f"{path} is not JSON: {error}.") from None
     if not isinstance(content, dict):

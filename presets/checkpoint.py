@@ -16,6 +16,7 @@ from .formats import H5Weights, open_weights
 _ACTIVATIONS = {
     "huggingface": {"gelu": "gelu_erf", "gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh"},
     "tensorflow1": {"gelu": "gelu_tanh"},
+    "fairseq": {"gelu": "gelu_erf", "gelu_accurate": "gelu_tanh", "gelu_fast": "gelu_tanh"},
 }
 
 
@@ -25,7 +26,8 @@ class Checkpoint:
 
     Attributes:
         path: the folder, or the file that was named in it.
-        format: `"huggingface"`, `"tensorflow1"` or `"keras_hub"`; `"garden"` folders are KerasHub's own business.
+        format: `"huggingface"`, `"tensorflow1"`, `"fairseq"` or `"keras_hub"`; `"garden"` folders are KerasHub's own
+            business.
         config: the published configuration, as read.
         family: the family's checkpoint table.
 
@@ -47,15 +49,22 @@ class Checkpoint:
         if self.format == "keras_hub":
             own = {name: self.config["config"][name] for name in self.family.config if name in self.config["config"]}
             return {**own, "activation": "gelu_tanh"}
-        published = self.family.read_config({**self.family.defaults, **self.config})
+        published = self.family.read_config(self.published)
         arguments = {ours: published[theirs] for ours, theirs in self.family.config.items() if theirs in published}
         activations = _ACTIVATIONS[self.format]
         return {**arguments, "activation": activations.get(arguments["activation"], arguments["activation"])}
 
+    @property
+    def published(self) -> Mapping:
+        """The published configuration with what the absence of a key means."""
+        return {**self.family.defaults, **self.config}
+
     @cached_property
     def tensors(self) -> Mapping:
         """Foreign name -> array, read at each access."""
-        return H5Weights(self.path) if self.format == "keras_hub" else open_weights(self.path)
+        if self.format == "keras_hub":
+            return H5Weights(self.path)
+        return self.family.read_tensors(open_weights(self.path), self.published)
 
     @property
     def dialect(self) -> weight_names.Dialect:
@@ -63,6 +72,7 @@ class Checkpoint:
         dialects = {
             "huggingface": weight_names.HUGGING_FACE,
             "tensorflow1": weight_names.TENSORFLOW_1,
+            "fairseq": weight_names.HUGGING_FACE,  # torch modules, both of them
             "keras_hub": weight_names.KERAS_HUB,
         }
         return dialects[self.format]
@@ -74,6 +84,8 @@ class Checkpoint:
         scope = f"{self.family.prefix}."
         if self.format == "tensorflow1":
             scope = f"{self.family.tensorflow1_prefix or self.family.prefix}/"
+        if self.format == "fairseq":
+            return ""
         known = weight_names.foreign_names(
             f"{token_table[0]}/embeddings", [(token_table[0], scope + token_table[1])], self.dialect
         )
@@ -117,7 +129,7 @@ def read_checkpoint(path: Path) -> Checkpoint | None:
         return Checkpoint(path, "keras_hub", config, family)
     if registered:
         return None
-    format = "tensorflow1" if _is_tensorflow1(path) else "huggingface"
+    format = "tensorflow1" if _is_tensorflow1(path) else "fairseq" if _is_fairseq(path) else "huggingface"
     family = _family(folder, config.get("model_type", "bert"), lambda f: f.model_type)
     if not getattr(family, format):
         raise CheckpointError(f"{folder} is a {format} checkpoint, which garden does not read for {family.backbone}.")
@@ -131,25 +143,34 @@ def _is_tensorflow1(path):
     return not torch_files and any(path.glob("*.index"))
 
 
+def _is_fairseq(path):
+    return path.suffix == ".pt" if not path.is_dir() else any(path.glob("*.pt")) and not (path / "config.json").exists()
+
+
 def _config(folder):
     candidates = [folder / "config.json", *sorted(folder.glob("*config*.json"))]
     found = next((file for file in candidates if file.exists() and not file.name.startswith("tokenizer")), None)
-    if found is None:
-        return {}
+    return _read(found) if found else {}
+
+
+def _read(file):
     try:
-        config = json.loads(found.read_text("utf-8"))
+        config = json.loads(file.read_text("utf-8")) if file.exists() else {}
     except ValueError as error:
-        raise CheckpointError(f"{found} is not valid JSON: {error}.") from None
+        raise CheckpointError(f"{file} is not valid JSON: {error}.") from None
     if not isinstance(config, dict):
-        raise CheckpointError(f"{found} holds a {type(config).__name__}, not a configuration.")
+        raise CheckpointError(f"{file} holds a {type(config).__name__}, not a configuration.")
     return config
 
 
 def _inferred(path):
-    if not _is_tensorflow1(path):
+    if not (_is_tensorflow1(path) or _is_fairseq(path)):
         return {}
     tensors = open_weights(path)
-    return next(filter(None, (family.infer_config(tensors) for family in families().values())), {})
+    config = next(filter(None, (family.infer_config(tensors) for family in families().values())), {})
+    if not config and tensors.kind == "torch":
+        raise CheckpointError(f"{tensors.path} has no training arguments of a family that garden reads from fairseq.")
+    return config
 
 
 def _family(folder, name, key):

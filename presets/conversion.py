@@ -10,7 +10,7 @@ from garden.files import whole_folder
 
 from . import weight_names
 from .checkpoint import read_checkpoint
-from .family import families
+from .family import families, family_of
 from .formats import write_safetensors
 from .location import locate
 
@@ -66,7 +66,7 @@ def export_to_transformers(model, folder) -> None:
     ```
     """
     backbone = getattr(model, "backbone", model)
-    family = next(family for family in families().values() if isinstance(backbone, family.backbone_cls))
+    family = family_of(backbone)
     head = family.heads.get(type(model).__base__.__name__)
     prefix = f"{family.prefix}." if head else ""
     rows = [(ours, prefix + theirs) for ours, theirs in family.huggingface] + list(head.huggingface if head else ())
@@ -76,8 +76,9 @@ def export_to_transformers(model, folder) -> None:
     variables = [v for v in model.weights if not (left_out and v.path.startswith(left_out))]
     with whole_folder(folder) as draft:
         tensors = dict(weight_names.export(variables, rows, weight_names.HUGGING_FACE))
-        write_safetensors(draft / "model.safetensors", tensors, {"format": "pt"})
-        _write_json(draft / "config.json", _config(model, backbone, family, head))
+        config = _config(model, backbone, family, head)
+        write_safetensors(draft / "model.safetensors", family.write_tensors(tensors, config), {"format": "pt"})
+        _write_json(draft / "config.json", config)
         if getattr(model, "preprocessor", None):
             _save_tokenizer(model.preprocessor.tokenizer, draft, backbone.max_sequence_length)
 
@@ -109,15 +110,15 @@ def _config(model, backbone, family, head):
         names = model.class_names or [f"LABEL_{i}" for i in range(model.num_classes)]
         config["id2label"] = {str(i): name for i, name in enumerate(names)}
         config["label2id"] = {name: i for i, name in enumerate(names)}
+    if getattr(model, "preprocessor", None):
+        config["pad_token_id"] = model.preprocessor.tokenizer.pad_token_id
     return {"model_type": family.model_type, "architectures": [architecture], **family.write_config(config)}
 
 
 def _save_tokenizer(tokenizer, folder, length):
-    tokenizer.save_assets(str(folder))
-    (folder / "vocabulary.txt").replace(folder / "vocab.txt")
+    settings = {"tokenizer_class": tokenizer.published_as, **tokenizer.save_published(folder)}
     tokenizer.rust.save(str(folder / "tokenizer.json"))
-    settings = {"tokenizer_class": "BertTokenizer", "do_lower_case": tokenizer.lowercase, "model_max_length": length}
-    _write_json(folder / "tokenizer_config.json", {**settings, "strip_accents": tokenizer.strip_accents})
+    _write_json(folder / "tokenizer_config.json", {**settings, "model_max_length": length})
 
 
 def _write_json(file, content):

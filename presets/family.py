@@ -13,11 +13,12 @@ class Head:
 
     Attributes:
         architecture: the Hugging Face class that has this head, for the exported config.
-        huggingface, tensorflow1, keras_hub: rows (ours, foreign).
+        huggingface, tensorflow1, keras_hub, fairseq: rows (ours, foreign).
     """
 
     architecture: str
     huggingface: Rows
+    fairseq: Rows = ()
     tensorflow1: Rows = ()
     keras_hub: Rows = ()
 
@@ -40,7 +41,9 @@ class Family:
         optional: layers of ours that a checkpoint may lack; they are then fresh.
         read_config: a published configuration, brought to the keys of `config`.
         write_config: its inverse, for the exported configuration.
-        infer_config: the configuration of TensorFlow 1 tensors that were published without one, or None.
+        infer_config: the configuration of tensors that were published without one, or None.
+        read_tensors: the tensors of a checkpoint and its configuration -> the tensors that the rows name.
+        write_tensors: its inverse, for the exported tensors and configuration.
     """
 
     backbone: str
@@ -54,11 +57,14 @@ class Family:
     ignored: Mapping[str, str]
     tensorflow1: Rows = ()
     keras_hub: Rows = ()
+    fairseq: Rows = ()
     tensorflow1_prefix: str = ""
     optional: tuple[str, ...] = ()
     read_config: Callable[[Mapping], Mapping] = lambda config: config
     write_config: Callable[[Mapping], Mapping] = lambda config: config
     infer_config: Callable[[Mapping], Mapping | None] = lambda tensors: None
+    read_tensors: Callable[[Mapping, Mapping], Mapping] = lambda tensors, config: tensors
+    write_tensors: Callable[[Mapping, Mapping], Mapping] = lambda tensors, config: tensors
 
     @property
     def backbone_cls(self) -> type:
@@ -66,7 +72,19 @@ class Family:
         return getattr(importlib.import_module("garden"), self.backbone)
 
 
-_MODULES = ("albert", "bert", "distil_bert", "electra", "ernie")
+_MODULES = ("albert", "bert", "distil_bert", "electra", "ernie", "roberta")
+
+
+def family_of(backbone) -> Family:
+    """The family of a backbone: that of its class, or of the nearest class above it.
+
+    >>> import garden
+    >>> from garden.presets.family import family_of
+    >>> family_of(garden.BertBackbone(9, num_layers=1, num_heads=1, hidden_dim=4, intermediate_dim=4)).model_type
+    'bert'
+    """
+    by_class = {family.backbone_cls: family for family in families().values()}
+    return next(by_class[cls] for cls in type(backbone).__mro__ if cls in by_class)
 
 
 def families() -> dict[str, Family]:

@@ -143,10 +143,7 @@ class _Source:
         if self.checkpoint.format == "keras_hub":
             lowercase = json.loads((folder / "tokenizer.json").read_text("utf-8"))["config"]["lowercase"]
             folder = folder / "assets" / "tokenizer"
-        tokenizer = cls.from_files(folder, **({} if lowercase is None else {"lowercase": lowercase}))
-        if not kwargs:
-            return tokenizer
-        return cls.from_config({**tokenizer.get_config(), "vocabulary": tokenizer.get_vocabulary(), **kwargs})
+        return cls.from_files(folder, {} if lowercase is None else {"lowercase": lowercase}, **kwargs)
 
 
 def _check_class(found, wanted, preset):

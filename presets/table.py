@@ -20,8 +20,8 @@ class Preset:
         vocabulary_size, num_layers, num_heads, hidden_dim, intermediate_dim, max_sequence_length, activation,
             layer_norm_epsilon, num_segments, embedding_dim, num_task_types: the backbone's arguments of these names;
             None where a family has none.
-        tokenizer: `wordpiece` or `sentencepiece`.
-        lowercase: whether the tokenizer folds case and strips accents first.
+        tokenizer: `wordpiece`, `byte-pair` or `sentencepiece`.
+        lowercase: whether the tokenizer folds case and strips accents first; None where it never does.
         language: `en`, `zh` or `multi`.
         licence: as stated by the source.
         parameters: exact number of weights of the backbone with its pooler.
@@ -47,7 +47,7 @@ class Preset:
     activation: str
     layer_norm_epsilon: float
     tokenizer: str
-    lowercase: bool
+    lowercase: bool | None
     language: str
     licence: str
     parameters: int
@@ -89,7 +89,7 @@ _PARSE = {
     int: int,
     int | None: int,
     float: float,
-    bool: {"yes": True, "no": False}.__getitem__,
+    bool | None: {"yes": True, "no": False, "": None}.__getitem__,
     tuple[str, ...]: lambda cell: tuple(cell.split()),
 }
 

@@ -16,6 +16,7 @@ def pack(
     sequence_length: int,
     truncate: str = "round_robin",
     pad_to_multiple_of: int | None = None,
+    between: Sequence[int] = (),
 ) -> dict[str, np.ndarray]:
     """`[start] A [end]` or `[start] A [end] B [end]` for each row of one or two segments, right-padded.
 
@@ -25,6 +26,7 @@ def pack(
         sequence_length: the most tokens of a row, special tokens included.
         truncate: "round_robin" or "waterfall", see `kept_lengths`.
         pad_to_multiple_of: None pads to `sequence_length`, a number to the longest row rounded up to that multiple.
+        between: further special tokens, in front of B.
 
     Returns:
         int32 arrays (b, t): `token_ids`; `segment_ids`, 1 for B and its end; `padding_mask`, 1 for tokens, 0 for
@@ -37,10 +39,11 @@ def pack(
     >>> packed["token_ids"].tolist(), packed["segment_ids"].tolist()
     ([[1, 7, 8, 9, 2, 5, 6, 2]], [[0, 0, 0, 0, 0, 1, 1, 1]])
     """
-    check_settings(len(segments), sequence_length, truncate, pad_to_multiple_of)
-    first, *second = _truncated(segments, sequence_length - len(segments) - 1, truncate)
+    special = 2 if len(segments) == 1 else 3 + len(between)
+    check_settings(special, sequence_length, truncate, pad_to_multiple_of)
+    first, *second = _truncated(segments, sequence_length - special, truncate)
     first = [[start, *row, end] for row in first]
-    second = [[*row, end] for row in second[0]] if second else [[]] * len(first)
+    second = [[*between, *row, end] for row in second[0]] if second else [[]] * len(first)
     first_lengths = _lengths(first)
     lengths = first_lengths + _lengths(second)
     columns = np.arange(_width(lengths, sequence_length, pad_to_multiple_of))
@@ -72,12 +75,11 @@ def kept_lengths(first: np.ndarray, second: np.ndarray, budget: int, truncate: s
     return first, np.minimum(second, budget - first)
 
 
-def check_settings(num_segments: int, sequence_length: int, truncate: str, pad_to_multiple_of: int | None) -> None:
-    """Raises the ValueError that names the setting with which `pack` could not work.
+def check_settings(special: int, sequence_length: int, truncate: str, pad_to_multiple_of: int | None) -> None:
+    """Raises the ValueError that names the setting with which `pack` could not work, given its special tokens.
 
-    >>> check_settings(2, sequence_length=4, truncate="round_robin", pad_to_multiple_of=None)
+    >>> check_settings(3, sequence_length=4, truncate="round_robin", pad_to_multiple_of=None)
     """
-    special = num_segments + 1
     if sequence_length <= special:
         raise ValueError(
             f"sequence_length={sequence_length} leaves no room for text beside {special} special tokens: "

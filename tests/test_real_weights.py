@@ -130,6 +130,17 @@ def test_antibody_bert_recovers_97_of_98_residues(antibody_bert):
     assert gap(logits[::14], reference_logits(folder, every(14, x))) < 1e-4
 
 
+def test_antibody_roberta_recovers_88_of_98_residues():
+    masked_lm = tasks.MaskedLM.from_preset(material.antibody_roberta(), preprocessor=None)
+    tokenizer = garden.RobertaTokenizer.from_preset(material.antibody_roberta())
+    assert masked_lm.load_report.fresh == []
+    ids = tokenizer.encode(HEAVY_CHAIN).ids
+    assert len(ids) == 100
+    x = masked_in_turn(ids, tokenizer.mask_token_id)
+    logits = masked_lm.predict({name: x[name] for name in masked_lm.input}, batch_size=49, verbose=0)
+    assert (logits[:, 0].argmax(-1) == ids[1:-1]).sum() == 88
+
+
 def write_as_hugging_face(graph, folder):
     """The folder that the graph was exported from: its scopes are the names, but products have lost theirs."""
     scope = re.compile(r".*auto_model[./]")

@@ -67,9 +67,9 @@ def folder_with(tmp_path, **files):
 
 def test_from_files(english, tmp_path):
     shutil.copy(material.english_vocabulary(), tmp_path / "vocab.txt")
-    assert BertTokenizer.from_files(tmp_path, lowercase=True)("Naïve") == [15743]
+    assert BertTokenizer.from_files(tmp_path, {"lowercase": True})("Naïve") == [15743]
     folder_with(tmp_path, tokenizer_config={"do_lower_case": False, "tokenize_chinese_chars": False})
-    tokenizer = BertTokenizer.from_files(tmp_path, lowercase=True)
+    tokenizer = BertTokenizer.from_files(tmp_path, {"lowercase": True})
     assert (tokenizer.lowercase, tokenizer.split_on_cjk) == (False, False)
 
 

@@ -9,7 +9,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from .reader import WeightReader, read_array, reading, widen
-from .torch_pickle import StoredTensor, TensorUnpickler, find_state_dict
+from .torch_pickle import StoredTensor, TensorUnpickler, find_settings, find_state_dict
 
 ZIP_MAGIC = b"PK\x03\x04"
 LEGACY_MAGIC = b"\x80\x02\x8a\n"  # a pickle of protocol 2 that starts with the long integer below
@@ -24,6 +24,9 @@ class TorchFile(WeightReader):
 
     Args:
         path: the file.
+
+    Attributes:
+        settings: fairseq's training arguments, where it wrote the file.
 
     Raises:
         CheckpointError: the file is truncated or damaged, holds no state dict, or asks to call a function.
@@ -44,7 +47,7 @@ class TorchFile(WeightReader):
             load = load_zip if file.read(4) == ZIP_MAGIC else load_legacy
             file.seek(0)
             tree, self._starts = load(file)
-            self._tensors = find_state_dict(tree)
+            self._tensors, self.settings = find_state_dict(tree), find_settings(tree)
         super().__init__(path, {name: tensor.shape for name, tensor in self._tensors.items()})
 
     def __getitem__(self, name: str) -> np.ndarray:

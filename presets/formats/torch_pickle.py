@@ -1,8 +1,8 @@
 """The pickle inside a torch file, read without torch and without running anything that it names.
 
 A pickle can name any importable function and call it. This unpickler imports nothing: the functions that rebuild
-tensors become descriptions of tensors, and every other name becomes an empty class. Data of such a class
-(argparse.Namespace, OmegaConf, training arguments) is dropped; a call of such a name is an error.
+tensors become descriptions of tensors, and every other name becomes an empty class. Data of such a class (OmegaConf,
+training arguments) is dropped, but for that of argparse.Namespace; a call of such a name is an error.
 """
 
 import pickle
@@ -87,6 +87,13 @@ class Dropped:
     __setstate__ = __setitem__ = append = extend = add = _drop
 
 
+class Namespace(Dropped):
+    """What stands for argparse.Namespace, in which fairseq keeps the sizes of a model."""
+
+    def __setstate__(self, state):
+        self.__dict__["settings"] = state
+
+
 def check_memo(file: BinaryIO) -> None:
     """ValueError if the pickle ahead numbers its objects wildly: pickle allocates a table up to the highest number."""
     start = file.tell()
@@ -114,6 +121,8 @@ class TensorUnpickler(pickle.Unpickler):
                 return self._rebuild_tensor
             case "torch._utils._rebuild_parameter" | "torch._utils._rebuild_parameter_with_state":
                 return self._rebuild_parameter
+            case "argparse.Namespace":
+                return Named(full_name, (Namespace,), {})
         return Named(full_name, (Dropped,), {})
 
     def persistent_load(self, identity: Any) -> Storage:
@@ -139,6 +148,14 @@ class TensorUnpickler(pickle.Unpickler):
 
     def _rebuild_parameter(self, data, *gradient):
         return data
+
+
+def find_settings(tree: Any) -> dict[str, Any]:
+    """The plain values among fairseq's training arguments, `tree["args"]` or `tree["cfg"]["model"]`; maybe none."""
+    holders = [tree.get("args"), (tree.get("cfg") or {}).get("model")] if isinstance(tree, dict) else []
+    settings = next((holder.settings for holder in holders if isinstance(holder, Namespace)), {})
+    settings = settings if isinstance(settings, dict) else {}
+    return {key: value for key, value in settings.items() if isinstance(value, (str, bool, int, float))}
 
 
 def is_named_tensor(name: Any, value: Any) -> bool:
