@@ -20,6 +20,7 @@ if not (_here / "layers").is_dir():
 
 _FACE = {
     "AlbertBackbone": "garden.albert",
+    "AlbertSentencePieceTokenizer": "garden.albert",
     "AlbertTokenizer": "garden.albert",
     "Backbone": "garden.backbone",
     "BertBackbone": "garden.bert",
@@ -33,6 +34,8 @@ _FACE = {
     "ErnieTokenizer": "garden.ernie",
     "RobertaBackbone": "garden.roberta",
     "RobertaTokenizer": "garden.roberta",
+    "XlmRobertaBackbone": "garden.roberta",
+    "XlmRobertaTokenizer": "garden.roberta",
 }
 _FOLDERS = ("layers", "tasks", "presets")
 

@@ -2,17 +2,9 @@
 
 import keras
 
+from garden.albert_tokenizers import AlbertSentencePieceTokenizer, AlbertTokenizer
 from garden.encoder import Encoder, post_norm_blocks
 from garden.layers import Embeddings, Pooler
-from garden.tokenizers import BertTokenizer
-
-
-@keras.saving.register_keras_serializable("garden")
-class AlbertTokenizer(BertTokenizer):
-    __doc__ = BertTokenizer.__doc__.replace(
-        "WordPiece as BERT, DistilBERT, ELECTRA, MobileBERT, TinyBERT and the Chinese models use it.",
-        "WordPiece, as the Chinese ALBERT models use it; the English ones use SentencePiece.",
-    )
 
 
 @keras.saving.register_keras_serializable("garden")
@@ -107,3 +99,4 @@ class AlbertBackbone(Encoder):
 
 
 AlbertTokenizer.backbone_cls = AlbertBackbone
+AlbertSentencePieceTokenizer.backbone_cls = AlbertBackbone

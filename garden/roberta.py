@@ -6,6 +6,7 @@ import tokenizers as rust
 from garden.byte_pair import BytePairTokenizer
 from garden.encoder import Encoder, post_norm_blocks
 from garden.layers import Embeddings
+from garden.sentence_piece import SentencePieceTokenizer
 
 
 @keras.saving.register_keras_serializable("garden")
@@ -102,4 +103,38 @@ class RobertaBackbone(Encoder):
         super().__init__(dtype, **kwargs)
 
 
+@keras.saving.register_keras_serializable("garden")
+class XlmRobertaTokenizer(SentencePieceTokenizer):
+    __doc__ = SentencePieceTokenizer.__doc__.split("\n\n    >>>")[0]
+
+    published_as = "XLMRobertaTokenizer"
+
+    def _add_special_tokens(self):
+        add_roberta_tokens(self)
+
+    @property
+    def between_ids(self):
+        return (self.end_token_id,)
+
+    def _pieces(self, model):
+        # fairseq's four special tokens in place of the model's own three, and the mask at the end.
+        special = [(token, 0.0) for token in ("<s>", "<pad>", "</s>", "<unk>")]
+        return [*special, *model.pieces[3:], ("<mask>", 0.0)], 3
+
+    def _post_processor(self, ids):
+        return rust.processors.TemplateProcessing(
+            single="<s> $A </s>",
+            pair="<s> $A </s> </s> $B </s>",
+            special_tokens=[(token, ids[token]) for token in ("<s>", "</s>")],
+        )
+
+
+@keras.saving.register_keras_serializable("garden")
+class XlmRobertaBackbone(RobertaBackbone):
+    __doc__ = "RoBERTa over the vocabulary of a hundred languages.\n\n" + RobertaBackbone.__doc__.split("\n\n", 2)[2]
+
+    tokenizer_cls = XlmRobertaTokenizer
+
+
 RobertaTokenizer.backbone_cls = RobertaBackbone
+XlmRobertaTokenizer.backbone_cls = XlmRobertaBackbone

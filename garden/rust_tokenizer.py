@@ -22,10 +22,12 @@ class Tokenizer(keras_hub.tokenizers.Tokenizer):
 
     Attributes:
         published_as: the class in transformers that reads what `save_published` writes.
+        alternatives: names on garden's face of the classes for the family's other files.
         between_ids: special tokens in front of the second text of a pair, beside the end token of the first.
     """
 
     between_ids = ()
+    alternatives = ()
 
     def __init__(self, dtype="int32", **kwargs):
         super().__init__(dtype=dtype, **kwargs)
@@ -46,6 +48,11 @@ class Tokenizer(keras_hub.tokenizers.Tokenizer):
         from garden.presets import load_tokenizer  # an upward arrow, as in `Backbone.from_preset`
 
         return load_tokenizer(preset, cls, **kwargs)
+
+    @classmethod
+    def recognises(cls, folder: Path) -> bool:
+        """Whether the vocabulary in a published folder is of this kind."""
+        return True
 
     def save_published(self, folder: Path) -> dict:
         """Writes the vocabulary as it is published; returns the settings for the folder's tokenizer_config.json."""

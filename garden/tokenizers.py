@@ -8,7 +8,7 @@ import keras
 import tokenizers as rust
 
 from garden.rust_tokenizer import Tokenizer
-from garden.vocabulary import Vocabulary, as_vocabulary, is_cased, read_folder, write_vocabulary
+from garden.vocabulary import VOCABULARY_FILES, Vocabulary, as_vocabulary, is_cased, read_folder, write_vocabulary
 
 
 @keras.saving.register_keras_serializable(package="garden")
@@ -45,6 +45,7 @@ class BertTokenizer(Tokenizer):
     """
 
     published_as = "BertTokenizer"
+    alternatives = ("XlmRobertaTokenizer",)  # a multilingual MiniLM is a BERT with XLM-R's vocabulary
     backbone_cls = None  # garden.bert sets it: KerasHub finds the tokenizer of a backbone by this attribute
 
     def __init__(
@@ -70,6 +71,10 @@ class BertTokenizer(Tokenizer):
         self._add_special_token("[CLS]", "start_token")
         self._add_special_token("[SEP]", "end_token")
         self.set_vocabulary(vocabulary)
+
+    @classmethod
+    def recognises(cls, folder: Path) -> bool:
+        return any((folder / name).exists() for name in VOCABULARY_FILES)
 
     @classmethod
     def from_files(cls, folder: str | Path, defaults: Mapping = MappingProxyType({}), **kwargs) -> "BertTokenizer":

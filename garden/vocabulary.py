@@ -7,7 +7,7 @@ from pathlib import Path
 
 Vocabulary = str | Path | Mapping[str, int] | Iterable[str]
 
-_FILES = ("vocab.txt", "vocab_chinese.txt", "vocabulary.txt")
+VOCABULARY_FILES = ("vocab.txt", "vocab_chinese.txt", "vocabulary.txt")
 
 
 def read_vocabulary(path: str | Path) -> list[str]:
@@ -91,11 +91,11 @@ def read_folder(folder: str | Path) -> tuple[list[str], dict]:
     rust = read_json(folder / "tokenizer.json", {})
     settings = _rust_settings(rust, folder / "tokenizer.json") if rust else {}
     settings |= _config_settings(read_json(folder / "tokenizer_config.json", {}))
-    for name in _FILES:
+    for name in VOCABULARY_FILES:
         if (folder / name).exists():
             return read_vocabulary(folder / name), settings
     if not rust:
-        raise FileNotFoundError(f"{folder} has no vocabulary: none of {', '.join(_FILES)}, tokenizer.json.")
+        raise FileNotFoundError(f"{folder} has no vocabulary: none of {', '.join(VOCABULARY_FILES)}, tokenizer.json.")
     return by_id(rust["model"]["vocab"]), settings
 
 

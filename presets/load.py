@@ -6,6 +6,7 @@ from contextlib import nullcontext
 
 import keras_hub
 
+import garden
 from garden.layers import weights_to_be_loaded
 
 from .accounting import fill
@@ -65,7 +66,8 @@ def load_tokenizer(preset, cls: type, **kwargs):
     source = _Source(preset)
     if source.is_garden:
         tokenizer = keras_hub.tokenizers.Tokenizer.from_preset(str(source.path), **kwargs)
-        _check_class(type(tokenizer), cls, preset)
+        if type(tokenizer).__name__ not in cls.alternatives:
+            _check_class(type(tokenizer), cls, preset)
         return tokenizer
     return source.tokenizer(cls, **kwargs)
 
@@ -143,7 +145,9 @@ class _Source:
         if self.checkpoint.format == "keras_hub":
             lowercase = json.loads((folder / "tokenizer.json").read_text("utf-8"))["config"]["lowercase"]
             folder = folder / "assets" / "tokenizer"
-        return cls.from_files(folder, {} if lowercase is None else {"lowercase": lowercase}, **kwargs)
+        kinds = (cls, *(getattr(garden, name) for name in cls.alternatives))
+        kind = next((kind for kind in kinds if kind.recognises(folder)), cls)
+        return kind.from_files(folder, {} if lowercase is None else {"lowercase": lowercase}, **kwargs)
 
 
 def _check_class(found, wanted, preset):

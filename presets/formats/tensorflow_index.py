@@ -10,6 +10,8 @@ from typing import NamedTuple
 import google_crc32c
 import numpy as np
 
+from garden.protobuf import fields, read_varint
+
 FOOTER_SIZE = 48
 MAGIC = 0xDB4775248B80FB57.to_bytes(8, "little")
 
@@ -76,40 +78,11 @@ def read_block(table: bytes, handle: tuple[int, int]) -> Iterator[tuple[bytes, b
         yield key, block[position - length : position]
 
 
-def fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """Number and value of every field of a protocol buffer; a nested message stays bytes."""
-    position = 0
-    while position < len(message):
-        tag, position = read_varint(message, position)
-        match tag & 7:
-            case 0:
-                value, position = read_varint(message, position)
-            case 2:
-                size, position = read_varint(message, position)
-                value, position = message[position : position + size], position + size
-            case 5:
-                value, position = int.from_bytes(message[position : position + 4], "little"), position + 4
-            case wire_type:
-                raise ValueError(f"wire type {wire_type} does not occur in an index")
-        yield tag >> 3, value
-
-
 def read_handle(data: bytes, position: int) -> tuple[tuple[int, int], int]:
     """Offset and size of a block, and the position after them."""
     offset, position = read_varint(data, position)
     size, position = read_varint(data, position)
     return (offset, size), position
-
-
-def read_varint(data: bytes, position: int) -> tuple[int, int]:
-    """An integer in groups of seven bits, lowest first, and the position after it."""
-    value = 0
-    for index in range(10):
-        byte = data[position + index]
-        value |= (byte & 127) << 7 * index
-        if byte < 128:
-            return value, position + index + 1
-    raise ValueError("it holds an integer of more than 64 bits")
 
 
 def masked_crc(data: bytes | np.ndarray) -> int:

@@ -152,9 +152,10 @@ class TensorUnpickler(pickle.Unpickler):
 
 def find_settings(tree: Any) -> dict[str, Any]:
     """The plain values among fairseq's training arguments, `tree["args"]` or `tree["cfg"]["model"]`; maybe none."""
-    holders = [tree.get("args"), (tree.get("cfg") or {}).get("model")] if isinstance(tree, dict) else []
-    settings = next((holder.settings for holder in holders if isinstance(holder, Namespace)), {})
-    settings = settings if isinstance(settings, dict) else {}
+    trees = [tree, tree.get("cfg")] if isinstance(tree, dict) else []
+    holders = [branch.get(key) for branch in trees if isinstance(branch, dict) for key in ("args", "model")]
+    found = next((vars(holder).get("settings") for holder in holders if isinstance(holder, Namespace)), None)
+    settings = found if isinstance(found, dict) else {}
     return {key: value for key, value in settings.items() if isinstance(value, (str, bool, int, float))}
 
 
