@@ -31,6 +31,8 @@ _FACE = {
     "Encoder": "garden.encoder",
     "ErnieBackbone": "garden.ernie",
     "ErnieTokenizer": "garden.ernie",
+    "MobileBertBackbone": "garden.mobile_bert",
+    "MobileBertTokenizer": "garden.mobile_bert",
 }
 _FOLDERS = ("layers", "tasks", "presets")
 

@@ -66,7 +66,7 @@ class Family:
         return getattr(importlib.import_module("garden"), self.backbone)
 
 
-_MODULES = ("albert", "bert", "distil_bert", "electra", "ernie")
+_MODULES = ("albert", "bert", "distil_bert", "electra", "ernie", "mobile_bert")
 
 
 def families() -> dict[str, Family]:
