@@ -55,8 +55,8 @@ class Block(layers.Layer):
         """x (b, t, d) -> x plus the sublayer's output, with the norm where the subclass wants it."""
         raise NotImplementedError("Use PostNormBlock or PreNormBlock: a Block does not say where its norm stands.")
 
-    def forward(self, x, attend, training=None):
-        """The block's arithmetic; `attend` is its attention, plain or tapped, as a function of one tensor."""
+    def sublayers(self, x, attend, training=None):
+        """All sublayers in turn; `attend` is the attention, plain or tapped, as a function of one tensor."""
         x = self.residual(x, attend, self.attention_norm, training)
         return self.residual(x, self.feedforward, self.feedforward_norm, training)
 
@@ -64,7 +64,7 @@ class Block(layers.Layer):
         def attend(h):
             return self.attention(h, attention_mask=attention_mask, training=training)
 
-        return self.forward(x, attend, training)
+        return self.sublayers(x, attend, training)
 
     def explicit(self, x, attention_mask=None, training=None):
         """As `call`, but returns the dictionary of the attention's taps as well."""
@@ -75,7 +75,7 @@ class Block(layers.Layer):
             taps.update(seen)
             return output
 
-        return self.forward(x, attend, training), taps
+        return self.sublayers(x, attend, training), taps
 
     def compute_output_spec(self, x, attention_mask=None, training=None):
         return keras.KerasTensor(x.shape, dtype=self.compute_dtype)

@@ -125,7 +125,7 @@ class StackedBlock(PostNormBlock):
         build_parts(input_shape, *self.stack, *self.stack_norms)
         super().build(input_shape)
 
-    def forward(self, x, attend, training=None):
+    def sublayers(self, x, attend, training=None):
         x = self.residual(x, attend, self.attention_norm, training)
         for feedforward, norm in zip(self.stack, self.stack_norms, strict=True):
             x = norm(x + feedforward(x))
@@ -174,11 +174,11 @@ class BottleneckBlock(StackedBlock):
         """What attention reads, of the block's input and its bottleneck; likewise of their shapes."""
         return x
 
-    def forward(self, x, attend, training=None):
+    def sublayers(self, x, attend, training=None):
         def attend_outside(narrow):
             return attend(self.attended(x, narrow))
 
-        narrow = super().forward(self.bottleneck(x), attend_outside, training=False)
+        narrow = super().sublayers(self.bottleneck(x), attend_outside, training=False)
         return self.output_norm(x + self.dropout(self.output_dense(narrow), training=training))
 
 

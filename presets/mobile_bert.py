@@ -79,6 +79,7 @@ def _infer(tensors):
     inside, intermediate_dim = tensors.shape(f"{layer}intermediate/dense/kernel")
     fake = "bert/embeddings/FakeLayerNorm/gamma" in names
     blocks = {match[1] for name in names if (match := re.match(r"bert/encoder/layer_(\d+)/", name))}
+    stack = {match[1] for name in names if (match := re.match(rf"{layer}ffn_layer_(\d+)/", name))}
     return {
         "model_type": "mobilebert",
         "vocab_size": vocabulary_size,
@@ -94,7 +95,7 @@ def _infer(tensors):
         "intra_bottleneck_size": inside,
         "key_query_shared_bottleneck": f"{layer}bottleneck/attention/dense/kernel" in names,
         "use_bottleneck_attention": tensors.shape(f"{layer}attention/self/value/kernel")[0] == inside,
-        "num_feedforward_networks": 1 + sum(name.startswith(f"{layer}ffn_layer_") for name in names) // 6,
+        "num_feedforward_networks": len(stack) + 1,
         "normalization_type": "no_norm" if fake else "layer_norm",
         "hidden_act": "relu" if fake else "gelu",
         "hidden_dropout_prob": 0.0 if fake else 0.1,
@@ -137,7 +138,10 @@ FAMILY = replace(
     keras_hub=(),
     heads=encoder_heads("MobileBert") | {task: _head(task, head) for task, head in BERT.heads.items()},
     ignored=BERT.ignored
-    | {r"bottleneck\.attention\.": "a bottleneck that nothing reads under use_bottleneck_attention"},
+    | {
+        # transformers makes these always.
+        r"\.bottleneck\.attention\.|^embeddings\.embedding_transformation\.": "a layer that nothing reads",
+    },
     read_config=_read,
     write_config=_write,
     infer_config=_infer,
