@@ -32,6 +32,8 @@ _FACE = {
     "Encoder": "garden.encoder",
     "ErnieBackbone": "garden.ernie",
     "ErnieTokenizer": "garden.ernie",
+    "MobileBertBackbone": "garden.mobile_bert",
+    "MobileBertTokenizer": "garden.mobile_bert",
     "RobertaBackbone": "garden.roberta",
     "RobertaTokenizer": "garden.roberta",
     "XlmRobertaBackbone": "garden.roberta",

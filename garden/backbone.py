@@ -7,7 +7,7 @@ import keras
 import keras_hub
 
 from garden.files import whole_folder
-from garden.layers import Tap
+from garden.layers import MaskedLMHead, Tap
 
 
 class Backbone(keras_hub.models.Backbone):
@@ -22,6 +22,7 @@ class Backbone(keras_hub.models.Backbone):
         classifier_pooler: arguments of the `garden.layers.Pooler` that a classifier puts on a backbone without a
             `pooled_output`; None where there is one.
         classifier_dropout: rate before a classifier's logits, where the user gives none.
+        masked_lm_head: class of the masked-LM head, which says how it is tied to `token_embedding`.
 
     >>> import garden
     >>> backbone = garden.BertBackbone(50, num_layers=2, num_heads=2, hidden_dim=8, intermediate_dim=16)
@@ -32,6 +33,7 @@ class Backbone(keras_hub.models.Backbone):
     input_names = ("token_ids", "segment_ids", "padding_mask")
     classifier_pooler = None
     classifier_dropout = 0.1
+    masked_lm_head = MaskedLMHead
 
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)

@@ -18,14 +18,18 @@ class Encoder(Backbone):
 
     def assemble(self, inputs, taps):
         padding_mask = inputs["padding_mask"]
-        ids = [inputs["token_ids"], positions(padding_mask)]
-        ids += [inputs["segment_ids"]] if "segment_ids" in inputs else []
-        x = taps.state(self.embeddings(*ids))
+        x = taps.state(self.embed(inputs))
         mask = attention_mask(padding_mask)
         for block in self.blocks:
             x = taps.through(block, x, attention_mask=mask)
         pooled = {"pooled_output": self.pooler(x, padding_mask)} if self.pooler else {}
         return {"sequence_output": x, **pooled}
+
+    def embed(self, inputs):
+        """The first hidden state, from the inputs' dictionary."""
+        ids = [inputs["token_ids"], positions(inputs["padding_mask"])]
+        ids += [inputs["segment_ids"]] if "segment_ids" in inputs else []
+        return self.embeddings(*ids)
 
 
 def post_norm_blocks(

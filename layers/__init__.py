@@ -10,30 +10,45 @@ if __name__ != "garden.layers":
 from .activations import activation
 from .attention import Attention, merge_heads, split_heads
 from .block import Block, PostNormBlock, PreNormBlock, Tap
+from .bottleneck import Bottleneck, BottleneckAttention, BottleneckBlock, NarrowBlock, StackedBlock
 from .embeddings import Embeddings
 from .feedforward import FeedForward
-from .heads import ClassificationHead, MaskedLMHead, Pooler, TokenHead
+from .heads import ClassificationHead, MaskedLMHead, Pooler, TokenHead, WideMaskedLMHead, first_token
 from .initializers import truncated_normal, weights_to_be_loaded
 from .mask import attention_mask, first_token_mask, positions
+from .norm import NoNorm, normalization
+from .trigram import ProjectedEmbeddings, TrigramEmbeddings, trigram
 
 __all__ = [
     "Attention",
     "Block",
+    "Bottleneck",
+    "BottleneckAttention",
+    "BottleneckBlock",
     "ClassificationHead",
     "Embeddings",
     "FeedForward",
     "MaskedLMHead",
+    "NarrowBlock",
+    "NoNorm",
     "Pooler",
     "PostNormBlock",
     "PreNormBlock",
+    "ProjectedEmbeddings",
+    "StackedBlock",
     "Tap",
     "TokenHead",
+    "TrigramEmbeddings",
+    "WideMaskedLMHead",
     "activation",
     "attention_mask",
+    "first_token",
     "first_token_mask",
     "merge_heads",
+    "normalization",
     "positions",
     "split_heads",
+    "trigram",
     "truncated_normal",
     "weights_to_be_loaded",
 ]

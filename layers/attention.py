@@ -36,18 +36,19 @@ class Attention(layers.Layer):
     serves inference and training without attention dropout. The explicit one drops probabilities and can be tapped.
 
     Args:
-        num_heads: n; it divides the width of the input.
+        num_heads: n; it divides `hidden_dim`.
         dropout: rate on the attention probabilities.
+        hidden_dim: width of queries, keys, values and output; None means that of the input.
 
     Call arguments:
         x: float (b, t, d).
         attention_mask: bool, broadcast to (b, n, t, s), True where attention is allowed.
 
     Returns:
-        float (b, t, d).
+        float (b, t, hidden_dim).
 
     Raises:
-        ValueError: `num_heads` does not divide d.
+        ValueError: `num_heads` does not divide `hidden_dim`.
 
     >>> import numpy as np
     >>> from garden.layers import Attention
@@ -55,20 +56,29 @@ class Attention(layers.Layer):
     True
     """
 
-    def __init__(self, num_heads, dropout=0.0, **kwargs):
+    def __init__(self, num_heads, dropout=0.0, hidden_dim=None, **kwargs):
         super().__init__(**kwargs)
         self.num_heads = num_heads
+        self.hidden_dim = hidden_dim
         self.dropout = layers.Dropout(dropout, dtype=self.dtype_policy, name="dropout")
 
     def build(self, input_shape):
-        width = input_shape[-1]
+        self.build_dense(query=input_shape, key=input_shape, value=input_shape)
+
+    def build_dense(self, **input_shapes):
+        """Makes query, key and value for inputs of these shapes, and the output behind them."""
+        width = self.width(input_shapes["value"])
         if width % self.num_heads:
             raise ValueError(f"num_heads={self.num_heads} does not divide hidden_dim={width}.")
-        for name in ("query", "key", "value", "output_dense"):
+        for name, shape in {**input_shapes, "output_dense": (None, None, width)}.items():
             dense = layers.Dense(width, kernel_initializer=truncated_normal(), dtype=self.dtype_policy, name=name)
-            dense.build(input_shape)
+            dense.build(shape)
             setattr(self, name, dense)
         self.built = True
+
+    def width(self, input_shape):
+        """`hidden_dim`, or the width of the input in its place."""
+        return self.hidden_dim or input_shape[-1]
 
     def call(self, x, attention_mask=None, training=None):
         if training and self.dropout.rate > 0:
@@ -101,7 +111,7 @@ class Attention(layers.Layer):
         return query.shape[-1] ** 0.5
 
     def compute_output_spec(self, x, attention_mask=None, training=None):
-        return keras.KerasTensor(x.shape, dtype=self.compute_dtype)
+        return keras.KerasTensor((*x.shape[:-1], self.width(x.shape)), dtype=self.compute_dtype)
 
 
 def masked_softmax(scores, mask=None):

@@ -3,6 +3,8 @@
 import keras
 from keras import layers
 
+from .norm import normalization as resolve
+
 
 class Block(layers.Layer):
     """Attention, then a feed-forward network, each in a residual connection; a subclass says where the norm stands.
@@ -12,6 +14,7 @@ class Block(layers.Layer):
         feedforward: a layer called as `feedforward(x)`.
         dropout: rate on the output of both before it is added.
         layer_norm_epsilon: epsilon of both norms.
+        normalization: a name for `garden.layers.normalization`.
 
     Call arguments:
         x: float (b, t, d).
@@ -27,34 +30,41 @@ class Block(layers.Layer):
     True
     """
 
-    def __init__(self, attention, feedforward, dropout=0.0, layer_norm_epsilon=1e-12, **kwargs):
+    parts = ("attention", "feedforward")
+
+    def __init__(
+        self, attention, feedforward, dropout=0.0, layer_norm_epsilon=1e-12, normalization="layer_norm", **kwargs
+    ):
         super().__init__(**kwargs)
         self.attention = attention
         self.feedforward = feedforward
         self.layer_norm_epsilon = layer_norm_epsilon
+        self.normalization = normalization
         self.attention_norm = self._norm("attention_norm")
         self.feedforward_norm = self._norm("feedforward_norm")
         self.dropout = layers.Dropout(dropout, dtype=self.dtype_policy, name="dropout")
 
     def _norm(self, name):
-        return layers.LayerNormalization(epsilon=self.layer_norm_epsilon, dtype=self.dtype_policy, name=name)
+        return resolve(self.normalization, self.layer_norm_epsilon, dtype=self.dtype_policy, name=name)
 
     def build(self, input_shape):
-        for layer in (self.attention, self.attention_norm, self.feedforward, self.feedforward_norm):
-            if not layer.built:  # parts that were deserialized are
-                layer.build(input_shape)
+        build_parts(input_shape, self.attention, self.attention_norm, self.feedforward, self.feedforward_norm)
         self.built = True
 
     def residual(self, x, sublayer, norm, training=None):
         """x (b, t, d) -> x plus the sublayer's output, with the norm where the subclass wants it."""
         raise NotImplementedError("Use PostNormBlock or PreNormBlock: a Block does not say where its norm stands.")
 
+    def sublayers(self, x, attend, training=None):
+        """All sublayers in turn; `attend` is the attention, plain or tapped, as a function of one tensor."""
+        x = self.residual(x, attend, self.attention_norm, training)
+        return self.residual(x, self.feedforward, self.feedforward_norm, training)
+
     def call(self, x, attention_mask=None, training=None):
         def attend(h):
             return self.attention(h, attention_mask=attention_mask, training=training)
 
-        x = self.residual(x, attend, self.attention_norm, training)
-        return self.residual(x, self.feedforward, self.feedforward_norm, training)
+        return self.sublayers(x, attend, training)
 
     def explicit(self, x, attention_mask=None, training=None):
         """As `call`, but returns the dictionary of the attention's taps as well."""
@@ -65,8 +75,7 @@ class Block(layers.Layer):
             taps.update(seen)
             return output
 
-        x = self.residual(x, attend, self.attention_norm, training)
-        return self.residual(x, self.feedforward, self.feedforward_norm, training), taps
+        return self.sublayers(x, attend, training), taps
 
     def compute_output_spec(self, x, attention_mask=None, training=None):
         return keras.KerasTensor(x.shape, dtype=self.compute_dtype)
@@ -74,16 +83,23 @@ class Block(layers.Layer):
     def get_config(self):
         return {
             **super().get_config(),
-            "attention": keras.saving.serialize_keras_object(self.attention),
-            "feedforward": keras.saving.serialize_keras_object(self.feedforward),
+            **{part: keras.saving.serialize_keras_object(getattr(self, part)) for part in self.parts},
             "dropout": self.dropout.rate,
             "layer_norm_epsilon": self.layer_norm_epsilon,
+            "normalization": self.normalization,
         }
 
     @classmethod
     def from_config(cls, config):
-        parts = {key: keras.saving.deserialize_keras_object(config[key]) for key in ("attention", "feedforward")}
+        parts = {part: keras.saving.deserialize_keras_object(config[part]) for part in cls.parts}
         return cls(**{**config, **parts})
+
+
+def build_parts(shape, *parts):
+    """Builds layers for inputs of one shape; those that were deserialized are built already."""
+    for part in parts:
+        if not part.built:
+            part.build(shape)
 
 
 @keras.saving.register_keras_serializable("garden")

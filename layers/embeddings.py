@@ -4,6 +4,7 @@ import keras
 from keras import layers
 
 from .initializers import truncated_normal
+from .norm import normalization as resolve
 
 
 @keras.saving.register_keras_serializable("garden")
@@ -21,6 +22,7 @@ class Embeddings(layers.Layer):
         hidden_dim: d, the width after the projection; None or `embedding_dim` means no projection.
         dropout: rate on the normalised sum.
         layer_norm_epsilon: epsilon of the normalisation.
+        normalization: a name for `garden.layers.normalization`.
 
     Call arguments:
         token_ids: int (b, t).
@@ -49,6 +51,7 @@ class Embeddings(layers.Layer):
         hidden_dim=None,
         dropout=0.0,
         layer_norm_epsilon=1e-12,
+        normalization="layer_norm",
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -60,15 +63,19 @@ class Embeddings(layers.Layer):
             dtype=self.dtype_policy,
             name="token_embedding",
         )
-        self.position_embedding = self._table(max_sequence_length, embedding_dim, "position_embedding")
-        self.segment_embedding = self._table(num_segments, embedding_dim, "segment_embedding") if num_segments else None
-        self.norm = layers.LayerNormalization(epsilon=layer_norm_epsilon, dtype=self.dtype_policy, name="norm")
+        width = self.summed_dim(embedding_dim, hidden_dim)
+        self.position_embedding = self._table(max_sequence_length, width, "position_embedding")
+        self.segment_embedding = self._table(num_segments, width, "segment_embedding") if num_segments else None
+        self.norm = resolve(normalization, layer_norm_epsilon, dtype=self.dtype_policy, name="norm")
         self.dropout = layers.Dropout(dropout, dtype=self.dtype_policy, name="dropout")
-        self.projection = None
-        if hidden_dim not in (None, embedding_dim):
-            self.projection = layers.Dense(
-                hidden_dim, kernel_initializer=truncated_normal(), dtype=self.dtype_policy, name="projection"
-            )
+        self.projection = None if hidden_dim in (None, embedding_dim) else self._dense(hidden_dim)
+
+    def summed_dim(self, embedding_dim, hidden_dim):
+        """The width of what is summed, and so of the position and segment tables."""
+        return embedding_dim
+
+    def _dense(self, width):
+        return layers.Dense(width, kernel_initializer=truncated_normal(), dtype=self.dtype_policy, name="projection")
 
     def _table(self, rows, width, name):
         return layers.Embedding(
@@ -76,14 +83,14 @@ class Embeddings(layers.Layer):
         )
 
     def build(self, token_ids_shape, position_ids_shape, segment_ids_shape=None):
-        embedded = (*token_ids_shape, self.token_embedding.output_dim)
+        summed = (*token_ids_shape, self.position_embedding.output_dim)
         self.token_embedding.build(token_ids_shape)
         self.position_embedding.build(token_ids_shape)
         if self.segment_embedding:
             self.segment_embedding.build(token_ids_shape)
-        self.norm.build(embedded)
-        if self.projection:
-            self.projection.build(embedded)
+        self.norm.build(summed)
+        if self.projection and not self.projection.built:
+            self.projection.build(summed)
         self.built = True
 
     def call(self, token_ids, position_ids, segment_ids=None, training=None):

@@ -1,4 +1,4 @@
-"""What stands on a backbone: the pooler, the masked-LM head, the classification head."""
+"""What stands on a backbone: the pooler, the masked-LM heads, the classification head."""
 
 import keras
 from keras import layers, ops
@@ -6,6 +6,25 @@ from keras import layers, ops
 from .activations import activation as resolve
 from .initializers import truncated_normal
 from .mask import first_token_mask
+
+
+def first_token(sequence, padding_mask):
+    """The vector of each row's first token that is not padding; a zero vector for a row that is all padding.
+
+    Args:
+        sequence: float (b, t, d).
+        padding_mask: int (b, t).
+
+    Returns:
+        float (b, d).
+
+    >>> import numpy as np
+    >>> from garden.layers import first_token
+    >>> np.array(first_token(np.array([[[5.0], [6.0]]]), np.array([[0, 1]]))).tolist()
+    [[6.0]]
+    """
+    first = ops.cast(first_token_mask(padding_mask), sequence.dtype)
+    return ops.einsum("bt,btd->bd", first, sequence)
 
 
 @keras.saving.register_keras_serializable("garden")
@@ -46,8 +65,7 @@ class Pooler(layers.Layer):
         self.built = True
 
     def call(self, sequence, padding_mask, training=None):
-        first = ops.cast(first_token_mask(padding_mask), sequence.dtype)
-        x = self.dropout(ops.einsum("bt,btd->bd", first, sequence), training=training)
+        x = self.dropout(first_token(sequence, padding_mask), training=training)
         return self.activation(self.dense(x))
 
 
@@ -157,18 +175,70 @@ class MaskedLMHead(layers.Layer):
         # A plain attribute would be tracked, and the table saved a second time with the head.
         object.__setattr__(self, "token_embedding", token_embedding)
         self.activation = resolve(activation)
-        self.dense = layers.Dense(
-            token_embedding.output_dim, kernel_initializer=truncated_normal(), dtype=self.dtype_policy, name="dense"
-        )
         self.norm = layers.LayerNormalization(epsilon=layer_norm_epsilon, dtype=self.dtype_policy, name="norm")
 
     def build(self, sequence_shape, mask_positions_shape):
+        width = self.width(sequence_shape)
+        self.dense = layers.Dense(width, kernel_initializer=truncated_normal(), dtype=self.dtype_policy, name="dense")
         self.dense.build(sequence_shape)
-        self.norm.build((*sequence_shape[:-1], self.token_embedding.output_dim))
+        self.norm.build((*sequence_shape[:-1], width))
         self.bias = self.add_weight(name="bias", shape=(self.token_embedding.input_dim,), initializer="zeros")
         self.built = True
 
     def call(self, sequence, mask_positions):
         chosen = ops.take_along_axis(sequence, mask_positions[:, :, None], axis=1)
         hidden = self.norm(self.activation(self.dense(chosen)))
-        return self.token_embedding(hidden, reverse=True) + self.bias
+        return self.scores(hidden) + self.bias
+
+    def width(self, sequence_shape):
+        """The width of the dense layer's output: that of the table."""
+        return self.token_embedding.output_dim
+
+    def scores(self, hidden):
+        """hidden (b, p, width) -> (b, p, v), before the bias."""
+        return self.token_embedding(hidden, reverse=True)
+
+
+@keras.saving.register_keras_serializable("garden")
+class WideMaskedLMHead(MaskedLMHead):
+    """A masked-LM head as wide as the model, on a token table that is narrower (Sun et al. 2020).
+
+    gather, dense(d), activation, norm. The first e features of the result meet the token table, as in `MaskedLMHead`,
+    and the others a matrix of the head's own: [h_1 | h_2] . [token_embedding | extra]^T + bias.
+
+    Args, call arguments and returns are those of `MaskedLMHead`.
+
+    Raises:
+        ValueError: the table is wider than the sequence.
+
+    >>> import keras, numpy as np
+    >>> from garden.layers import WideMaskedLMHead
+    >>> table = keras.layers.ReversibleEmbedding(10, 4)
+    >>> table.build()
+    >>> head = WideMaskedLMHead(table)
+    >>> head(np.ones((2, 3, 8), "float32"), np.array([[0], [2]])).shape == (2, 1, 10)
+    True
+    >>> tuple(head.extra_embeddings.shape)
+    (4, 10)
+    """
+
+    def build(self, sequence_shape, mask_positions_shape):
+        super().build(sequence_shape, mask_positions_shape)
+        extra = self.width(sequence_shape) - self.token_embedding.output_dim
+        if extra < 0:
+            raise ValueError(
+                f"The token table is {self.token_embedding.output_dim} wide but the model {sequence_shape[-1]}: "
+                "an embedding_dim of at most hidden_dim is needed."
+            )
+        self.extra_embeddings = self.add_weight(
+            name="extra_embeddings",
+            shape=(extra, self.token_embedding.input_dim),
+            initializer=truncated_normal(),
+        )
+
+    def width(self, sequence_shape):
+        return sequence_shape[-1]
+
+    def scores(self, hidden):
+        tied, free = ops.split(hidden, [self.token_embedding.output_dim], axis=-1)
+        return super().scores(tied) + ops.matmul(free, self.extra_embeddings)

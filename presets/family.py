@@ -72,7 +72,7 @@ class Family:
         return getattr(importlib.import_module("garden"), self.backbone)
 
 
-_MODULES = ("albert", "bert", "distil_bert", "electra", "ernie", "roberta", "xlm_roberta")
+_MODULES = ("albert", "bert", "distil_bert", "electra", "ernie", "mobile_bert", "roberta", "xlm_roberta")
 
 
 def family_of(backbone) -> Family:

@@ -18,8 +18,8 @@ class Preset:
     Attributes:
         name: what `from_preset` takes.
         vocabulary_size, num_layers, num_heads, hidden_dim, intermediate_dim, max_sequence_length, activation,
-            layer_norm_epsilon, num_segments, embedding_dim, num_task_types: the backbone's arguments of these names;
-            None where a family has none.
+            layer_norm_epsilon, num_segments, embedding_dim, num_task_types, bottleneck_dim, num_feedforwards,
+            attention_input: the backbone's arguments of these names; None where a family has none.
         tokenizer: `wordpiece`, `byte-pair` or `sentencepiece`.
         lowercase: whether the tokenizer folds case and strips accents first; None where it never does.
         language: `en`, `zh` or `multi`.
@@ -59,6 +59,9 @@ class Preset:
     num_segments: int | None = None
     embedding_dim: int | None = None
     num_task_types: int | None = None
+    bottleneck_dim: int | None = None
+    num_feedforwards: int | None = None
+    attention_input: str | None = None
 
     @property
     def backbone_config(self) -> dict[str, int | float | str]:
@@ -83,11 +86,15 @@ _BACKBONE = (
     "num_segments",
     "embedding_dim",
     "num_task_types",
+    "bottleneck_dim",
+    "num_feedforwards",
+    "attention_input",
 )
 _PARSE = {
     str: str,
     int: int,
     int | None: int,
+    str | None: str,
     float: float,
     bool | None: {"yes": True, "no": False, "": None}.__getitem__,
     tuple[str, ...]: lambda cell: tuple(cell.split()),

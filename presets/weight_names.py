@@ -79,17 +79,20 @@ class Report:
 def foreign_names(path: str, rows: Rows, dialect: Dialect) -> list[str]:
     """The names that a variable of ours may have in a format, the one to write first; none when no row covers it.
 
+    A layer may have several rows: its variables then have one of several names.
+
     >>> from garden.presets.weight_names import HUGGING_FACE, foreign_names
     >>> foreign_names("block_3/norm/gamma", [("block_{i}/norm", "layer.{i}.LayerNorm")], HUGGING_FACE)
     ['layer.3.LayerNorm.weight', 'layer.3.LayerNorm.gamma']
     """
     layer, variable = path.rsplit("/", 1)
+    names = []
     for ours, theirs in rows:
         if match := _pattern(ours).fullmatch(path):  # a row for one variable names the foreign tensor whole
-            return [_numbered(theirs, match)]
-        if match := _pattern(ours).fullmatch(layer):
-            return [_numbered(theirs, match) + suffix for suffix in dialect.suffixes.get(variable, ())]
-    return []
+            names.append(_numbered(theirs, match))
+        elif match := _pattern(ours).fullmatch(layer):
+            names += [_numbered(theirs, match) + suffix for suffix in dialect.suffixes.get(variable, ())]
+    return names
 
 
 def load(variables, tensors: Mapping, rows: Rows, dialect: Dialect) -> Report:

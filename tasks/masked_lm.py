@@ -6,8 +6,6 @@ import keras
 import keras_hub
 import numpy as np
 
-from garden.layers import MaskedLMHead
-
 from .checks import check_labels
 from .task import Task
 
@@ -40,7 +38,7 @@ class MaskedLM(Task, keras_hub.models.MaskedLM):
     def __init__(self, backbone, preprocessor=None, **kwargs):
         self.backbone = backbone
         self.preprocessor = preprocessor
-        self.head = MaskedLMHead(
+        self.head = backbone.masked_lm_head(
             backbone.token_embedding,
             backbone.activation,
             backbone.layer_norm_epsilon,

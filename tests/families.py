@@ -26,6 +26,9 @@ ODD = {
 # Heads that transformers gives every encoder: garden's task -> what the reference's class is called behind the family.
 COMMON_HEADS = {}
 
+# Right padding, none, left padding.
+PADDING = np.array([[1] * 6 + [0] * 5, [1] * 11, [0] * 4 + [1] * 7])
+
 SMALL = dict(vocabulary_size=97, num_layers=2, num_heads=5, hidden_dim=60, intermediate_dim=70, max_sequence_length=33)
 
 
@@ -39,6 +42,8 @@ class FamilyRow:
         sizes: its odd sizes.
         activation_key: the configuration's name for the activation.
         arguments: garden's arguments for a small model, where they are not `SMALL`.
+        padding: the padding masks (b, t) at which the reference is asked.
+        spread: standard deviation of the reference's random weights.
         reference: the reference's bare model.
         own_heads: garden's task -> the reference with that head, beside `COMMON_HEADS`.
         presets: built-in names small enough to build, whose published parameter counts are checked.
@@ -53,6 +58,8 @@ class FamilyRow:
     activation_key: str = "hidden_act"
     write_vocabulary: Callable = lambda folder, size: write_vocabulary(folder / "vocab.txt", size)
     arguments: dict = field(default_factory=lambda: {"num_segments": 3})
+    padding: np.ndarray = field(default_factory=lambda: PADDING)
+    spread: float = 0.2
 
     @property
     def heads(self) -> dict:
@@ -76,7 +83,7 @@ class FamilyRow:
         with torch.no_grad():
             for name, parameter in model.named_parameters():
                 offset = 1.0 if "norm.weight" in name.lower() else 0.0
-                parameter.normal_(offset, 0.2)
+                parameter.normal_(offset, self.spread)
         return model
 
     def save_reference(self, folder, model_cls: type, **changes):
@@ -181,6 +188,34 @@ FAMILIES = [
         arguments={"num_segments": 3, "num_task_types": 3},
     ),
     FamilyRow(
+        backbone=garden.MobileBertBackbone,
+        config=transformers.MobileBertConfig,
+        reference=transformers.MobileBertModel,
+        own_heads={
+            tasks.MaskedLM: transformers.MobileBertForMaskedLM,
+            tasks.NextSentence: transformers.MobileBertForNextSentencePrediction,
+            tasks.TextClassifier: transformers.MobileBertForSequenceClassification,
+        },
+        presets=("mobile_bert_en_uncased", "mobile_bert_tiny_en_uncased"),
+        sizes={
+            **ODD,
+            "hidden_size": 44,
+            "embedding_size": 24,
+            "intra_bottleneck_size": 60,
+            "num_feedforward_networks": 2,
+        },
+        arguments={
+            "num_segments": 3,
+            "hidden_dim": 44,
+            "embedding_dim": 24,
+            "bottleneck_dim": 60,
+            "num_feedforwards": 2,
+        },
+        # transformers lets a token see the padding on its left as a neighbour; garden's left padding changes nothing.
+        padding=np.array([[1] * 6 + [0] * 5, [1] * 11, [1] * 10 + [0]]),
+        spread=0.1,  # nothing normalises what passes through, so that 0.2 would grow into thousands
+    ),
+    FamilyRow(
         backbone=garden.RobertaBackbone,
         config=transformers.RobertaConfig,
         reference=RobertaModel,
@@ -197,9 +232,6 @@ FAMILIES = [
 
 # Where the reference counts positions from another number than 0.
 FIRST_POSITION = {"roberta": 2, "xlm-roberta": 2}
-
-# Right padding, none, left padding.
-PADDING = np.array([[1] * 6 + [0] * 5, [1] * 11, [0] * 4 + [1] * 7])
 
 
 def write_vocabulary(file, size: int) -> list[str]:

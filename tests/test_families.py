@@ -20,16 +20,16 @@ def test_every_hidden_state_and_attention_matrix_equals_the_reference(family, ac
     reference = family.save_reference(tmp_path, family.reference, **{family.activation_key: activation})
     backbone = family.backbone.from_preset(tmp_path)
     assert backbone.activation == ACTIVATIONS[activation]
-    x = family.inputs()
+    x = family.inputs(family.padding)
     ours = backbone.features("hidden_states", "attention_probs")(x)
     theirs = reference_outputs(reference, x, output_hidden_states=True, output_attentions=True)
-    assert gap(backbone(x)["sequence_output"], theirs.last_hidden_state, PADDING) <= 1e-5
+    assert gap(backbone(x)["sequence_output"], theirs.last_hidden_state, family.padding) <= 1e-5
     assert len(ours["hidden_states"]) == len(theirs.hidden_states) == len(backbone.blocks) + 1
     for mine, other in zip(ours["hidden_states"], theirs.hidden_states, strict=True):
-        assert gap(mine, other, PADDING) <= 1e-5
+        assert gap(mine, other, family.padding) <= 1e-5
     for mine, other in zip(ours["attention_probs"], theirs.attentions, strict=True):
         queries_first = [np.moveaxis(matrix, 1, 2) for matrix in (ops.convert_to_numpy(mine), other.numpy())]
-        assert gap(*queries_first, PADDING) <= 1e-5
+        assert gap(*queries_first, family.padding) <= 1e-5
 
 
 def test_pooled_output_equals_the_reference(family, tmp_path):

@@ -9,8 +9,26 @@ from garden.presets import find, names, presets
 BERT = presets("bert")
 
 
+def bottleneck_parameters(row):
+    """Weights of a MobileBERT without pooler: every norm is two vectors, every dense layer a matrix and a bias."""
+
+    def dense(a, b):
+        return a * b + b
+
+    h, i, b, e = row.hidden_dim, row.intermediate_dim, row.bottleneck_dim, row.embedding_dim
+    tables = row.vocabulary_size * e + (row.max_sequence_length + row.num_segments) * h + dense(3 * e, h) + 2 * h
+    shared = row.attention_input == "shared_bottleneck"
+    bottlenecks = (1 + shared) * (dense(h, b) + 2 * b) + dense(b, h) + 2 * h
+    attention = 3 * dense(b, b) + dense(h if shared else b, b) + 2 * b
+    return tables + row.num_layers * (
+        bottlenecks + attention + row.num_feedforwards * (dense(b, i) + dense(i, b) + 2 * b)
+    )
+
+
 def encoder_parameters(row):
     """Weights of an encoder of BERT's kind: tables and their norm, a projection between widths, layers, pooler."""
+    if row.family == "mobile_bert":
+        return bottleneck_parameters(row)
     h, i, e = row.hidden_dim, row.intermediate_dim, row.embedding_dim or row.hidden_dim
     rows = row.vocabulary_size + row.max_sequence_length + (row.num_segments or 0) + (row.num_task_types or 0)
     layer = 4 * (h * h + h) + 2 * h + h * i + i + i * h + h + 2 * h
@@ -80,6 +98,7 @@ def test_the_families_are_complete():
         "distil_bert": 3,
         "electra": 25,
         "ernie": 10,
+        "mobile_bert": 2,
         "roberta": 4,
         "xlm_roberta": 2,
     }
