@@ -16,6 +16,7 @@ from .formats import H5Weights, open_weights
 _ACTIVATIONS = {
     "huggingface": {"gelu": "gelu_erf", "gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh"},
     "tensorflow1": {"gelu": "gelu_tanh"},
+    "paddle": {"gelu": "gelu_erf"},
 }
 
 
@@ -25,7 +26,8 @@ class Checkpoint:
 
     Attributes:
         path: the folder, or the file that was named in it.
-        format: `"huggingface"`, `"tensorflow1"` or `"keras_hub"`; `"garden"` folders are KerasHub's own business.
+        format: `"huggingface"`, `"tensorflow1"`, `"paddle"` or `"keras_hub"`; garden's own folders are KerasHub's
+            business.
         config: the published configuration, as read.
         family: the family's checkpoint table.
 
@@ -64,20 +66,22 @@ class Checkpoint:
             "huggingface": weight_names.HUGGING_FACE,
             "tensorflow1": weight_names.TENSORFLOW_1,
             "keras_hub": weight_names.KERAS_HUB,
+            "paddle": weight_names.PADDLE,
         }
         return dialects[self.format]
 
     @cached_property
     def prefix(self) -> str:
         """The backbone's scope in this checkpoint, `"bert."` or empty, decided from its token table."""
-        token_table = getattr(self.family, self.format)[0]
-        scope = f"{self.family.prefix}."
+        ours, theirs = getattr(self.family, self.format)[0]
+        scopes = [f"{prefix}." for prefix in (self.family.prefix, *self.family.other_prefixes)]
         if self.format == "tensorflow1":
-            scope = f"{self.family.tensorflow1_prefix or self.family.prefix}/"
-        known = weight_names.foreign_names(
-            f"{token_table[0]}/embeddings", [(token_table[0], scope + token_table[1])], self.dialect
-        )
-        return scope if known and known[0] in self.tensors else ""
+            scopes = [f"{self.family.tensorflow1_prefix or self.family.prefix}/"]
+        for scope in scopes:
+            known = weight_names.foreign_names(f"{ours}/embeddings", [(ours, scope + theirs)], self.dialect)
+            if known and known[0] in self.tensors:
+                return scope
+        return ""
 
     def rows(self, task: str | None = None) -> list[tuple[str, str]]:
         """The name table of the backbone, with that of a task's head."""
@@ -117,18 +121,21 @@ def read_checkpoint(path: Path) -> Checkpoint | None:
         return Checkpoint(path, "keras_hub", config, family)
     if registered:
         return None
-    format = "tensorflow1" if _is_tensorflow1(path) else "huggingface"
+    format = _format(path)
+    config = _paddle_config(config) if format == "paddle" else config
     family = _family(folder, config.get("model_type", "bert"), lambda f: f.model_type)
     if not getattr(family, format):
         raise CheckpointError(f"{folder} is a {format} checkpoint, which garden does not read for {family.backbone}.")
     return Checkpoint(path, format, config, family)
 
 
-def _is_tensorflow1(path):
+def _format(path):
     if not path.is_dir():
-        return Path(f"{path}.index").exists() or path.suffix == ".index"
-    torch_files = [*path.glob("*.safetensors*"), *path.glob("pytorch_model*")]
-    return not torch_files and any(path.glob("*.index"))
+        is_tensorflow1 = Path(f"{path}.index").exists() or path.suffix == ".index"
+        return "tensorflow1" if is_tensorflow1 else "paddle" if path.suffix == ".pdparams" else "huggingface"
+    patterns = {"*.safetensors*": "huggingface", "pytorch_model*": "huggingface", "*.pdparams": "paddle"}
+    found = (format for pattern, format in (patterns | {"*.index": "tensorflow1"}).items() if any(path.glob(pattern)))
+    return next(found, "huggingface")
 
 
 def _config(folder):
@@ -146,10 +153,19 @@ def _config(folder):
 
 
 def _inferred(path):
-    if not _is_tensorflow1(path):
+    if _format(path) != "tensorflow1":
         return {}
     tensors = open_weights(path)
     return next(filter(None, (family.infer_config(tensors) for family in families().values())), {})
+
+
+def _paddle_config(config):
+    """PaddleNLP's model_config.json: around the model's own stands that of its task, and the rest is in the code."""
+    around = [*config.get("init_args", ()), *config.values()]
+    own = next((part for part in around if isinstance(part, dict) and "init_class" in part), config)
+    kind = own.get("init_class", "").removesuffix("Model").lower()
+    # Its code calls LayerNorm without an epsilon, whatever a configuration says.
+    return {"model_type": kind or "bert", "intermediate_size": 3072, **own, "layer_norm_eps": 1e-5}
 
 
 def _family(folder, name, key):

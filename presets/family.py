@@ -13,13 +13,14 @@ class Head:
 
     Attributes:
         architecture: the Hugging Face class that has this head, for the exported config.
-        huggingface, tensorflow1, keras_hub: rows (ours, foreign).
+        huggingface, tensorflow1, keras_hub, paddle: rows (ours, foreign).
     """
 
     architecture: str
     huggingface: Rows
     tensorflow1: Rows = ()
     keras_hub: Rows = ()
+    paddle: Rows = ()
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,7 @@ class Family:
         tied: foreign name -> the foreign name of the tensor that it must equal, both without the prefix.
         ignored: pattern of foreign names -> why they are left; searched, not anchored.
         tensorflow1_prefix: the scope in TensorFlow 1 files where it is another one.
+        other_prefixes: scopes that older files have in its place.
         optional: layers of ours that a checkpoint may lack; they are then fresh.
         read_config: a published configuration, brought to the keys of `config`.
         write_config: its inverse, for the exported configuration.
@@ -54,7 +56,9 @@ class Family:
     ignored: Mapping[str, str]
     tensorflow1: Rows = ()
     keras_hub: Rows = ()
+    paddle: Rows = ()
     tensorflow1_prefix: str = ""
+    other_prefixes: tuple[str, ...] = ()
     optional: tuple[str, ...] = ()
     read_config: Callable[[Mapping], Mapping] = lambda config: config
     write_config: Callable[[Mapping], Mapping] = lambda config: config

@@ -133,7 +133,8 @@ class _Source:
     def build(self, **kwargs):
         arguments = self.checkpoint.arguments if self.checkpoint else self.row.backbone_config
         if self.row and self.checkpoint and self.checkpoint.format == "huggingface":
-            arguments["activation"] = self.row.activation
+            # The table corrects what some of these files say.
+            arguments |= {"activation": self.row.activation, "layer_norm_epsilon": self.row.layer_norm_epsilon}
         with weights_to_be_loaded() if self.load_weights else nullcontext():
             return self.backbone_cls(**{**arguments, **kwargs})
 

@@ -8,9 +8,10 @@ from filelock import FileLock
 
 from .archive import unpack
 from .download import check_sha256, download, garden_cache, short_hash
-from .hubs import hugging_face, kaggle
+from .family import families
+from .hubs import hugging_face, kaggle, paddle_nlp
 from .packages import package_folder
-from .table import find
+from .table import Preset, find
 
 _SCHEMES = ("hf", "kaggle", "https", "http", "pip")
 _ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz")
@@ -98,6 +99,8 @@ def _built_in(name: str) -> Path:
     failures = []
     for source in row.sources:
         try:
+            if source.startswith("paddle://"):
+                return paddle_nlp(source.removeprefix("paddle://"), _configuration(row))
             return _fetch(source, row.sha256)
         except (OSError, ValueError) as error:
             failures.append(str(error))
@@ -105,6 +108,13 @@ def _built_in(name: str) -> Path:
         f"No source of {name} can be used: {'; '.join(failures)}. "
         "Bring its files here in some other way and give their folder in place of the name"
     )
+
+
+def _configuration(row: Preset) -> dict:
+    """The configuration that would have been published with a row's weights."""
+    family, arguments = families()[row.family], row.backbone_config
+    config = {theirs: arguments[ours] for ours, theirs in family.config.items() if ours in arguments}
+    return {"model_type": family.model_type, **family.write_config(config)}
 
 
 def _fetch(source: str, sha256: str = "") -> Path:

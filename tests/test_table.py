@@ -74,7 +74,7 @@ def test_no_release_is_missing():
 
 def test_the_families_are_complete():
     counted = Counter(row.family for row in presets().values())
-    assert counted == {"albert": 14, "bert": 52, "distil_bert": 3, "electra": 25, "ernie": 10}
+    assert counted == {"albert": 14, "bert": 52, "distil_bert": 3, "electra": 25, "ernie": 15}
 
 
 def test_every_row_is_well_formed():
@@ -82,7 +82,7 @@ def test_every_row_is_well_formed():
         assert row.hidden_dim % row.num_heads == 0
         assert row.language in ("en", "zh", "multi") and row.licence in ("Apache-2.0", "MIT", "unstated")
         assert row.sources or "never published" in row.note
-        assert all(source.startswith(("hf://", "pip:", "https://")) for source in row.sources)
+        assert all(source.startswith(("hf://", "pip:", "https://", "paddle://")) for source in row.sources)
         assert len(row.sha256) in (0, 64)
 
 
