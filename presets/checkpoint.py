@@ -101,17 +101,19 @@ class Checkpoint:
         return [f"LABEL_{i}" for i in range(self.tensors.shape(found[0])[0])] if found else None
 
 
-def read_checkpoint(path: Path) -> Checkpoint | None:
+def read_checkpoint(path: Path, network: str = "") -> Checkpoint | None:
     """What is in a folder; None when it is a garden preset, which KerasHub's loader reads.
 
     Args:
         path: a folder, or one weights file (or TensorFlow 1 prefix) whose folder holds the configuration.
+        network: which network of a TensorFlow 1 archive that holds several; "" is the family's own.
 
     Raises:
-        CheckpointError: no configuration, one of an unknown kind, or of a family that garden does not have.
+        CheckpointError: no configuration, one of an unknown kind, of a family that garden does not have, or no such
+            network.
     """
     folder = path if path.is_dir() else path.parent
-    config = {**_inferred(path), **_config(folder)}
+    config = {**_inferred(path, network), **_config(folder)}
     if not config:
         held = ", ".join(sorted(file.name for file in folder.iterdir())) or "nothing"
         raise CheckpointError(f"{folder} has no config.json or bert_config.json; it holds {held}.")
@@ -126,7 +128,12 @@ def read_checkpoint(path: Path) -> Checkpoint | None:
     family = _family(folder, config.get("model_type", "bert"), lambda f: f.model_type)
     if not getattr(family, format):
         raise CheckpointError(f"{folder} is a {format} checkpoint, which garden does not read for {family.backbone}.")
-    return Checkpoint(path, format, config, family)
+    if network and format == "tensorflow1":  # the other formats give each network a folder of its own
+        if network not in family.networks:
+            raise CheckpointError(f"{folder} holds a {family.backbone}, whose archives have no {network}.")
+        family = family.networks[network]
+    own = folder / family.config_file
+    return Checkpoint(path, format, config | _read_json(own) if own.is_file() else config, family)
 
 
 def _format(path):
@@ -141,22 +148,25 @@ def _format(path):
 def _config(folder):
     candidates = [folder / "config.json", *sorted(folder.glob("*config*.json"))]
     found = next((file for file in candidates if file.exists() and not file.name.startswith("tokenizer")), None)
-    if found is None:
-        return {}
+    return {} if found is None else _read_json(found)
+
+
+def _read_json(file):
     try:
-        config = json.loads(found.read_text("utf-8"))
+        config = json.loads(file.read_text("utf-8"))
     except ValueError as error:
-        raise CheckpointError(f"{found} is not valid JSON: {error}.") from None
+        raise CheckpointError(f"{file} is not valid JSON: {error}.") from None
     if not isinstance(config, dict):
-        raise CheckpointError(f"{found} holds a {type(config).__name__}, not a configuration.")
+        raise CheckpointError(f"{file} holds a {type(config).__name__}, not a configuration.")
     return config
 
 
-def _inferred(path):
+def _inferred(path, network):
     if _format(path) != "tensorflow1":
         return {}
     tensors = open_weights(path)
-    return next(filter(None, (family.infer_config(tensors) for family in families().values())), {})
+    records = (family.networks.get(network, family) for family in families().values())
+    return next(filter(None, (record.infer_config(tensors) for record in records)), {})
 
 
 def _paddle_config(config):

@@ -2,7 +2,7 @@
 
 import importlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 Rows = tuple[tuple[str, str], ...]
 
@@ -12,7 +12,7 @@ class Head:
     """The names of a task's own layers.
 
     Attributes:
-        architecture: the Hugging Face class that has this head, for the exported config.
+        architecture: the Hugging Face class that has this head and no other, for the exported config; may be empty.
         huggingface, tensorflow1, keras_hub, paddle: rows (ours, foreign).
     """
 
@@ -43,6 +43,8 @@ class Family:
         read_config: a published configuration, brought to the keys of `config`.
         write_config: its inverse, for the exported configuration.
         infer_config: the configuration of TensorFlow 1 tensors that were published without one, or None.
+        config_file: name of the configuration, where it is not `config.json` or the like.
+        networks: further networks in the family's TensorFlow 1 archives: name -> its own record.
     """
 
     backbone: str
@@ -63,6 +65,8 @@ class Family:
     read_config: Callable[[Mapping], Mapping] = lambda config: config
     write_config: Callable[[Mapping], Mapping] = lambda config: config
     infer_config: Callable[[Mapping], Mapping | None] = lambda tensors: None
+    config_file: str = ""
+    networks: Mapping[str, "Family"] = field(default_factory=dict)
 
     @property
     def backbone_cls(self) -> type:

@@ -10,8 +10,9 @@ from garden.layers import weights_to_be_loaded
 
 from .accounting import fill
 from .checkpoint import read_checkpoint
+from .errors import CheckpointError
 from .family import families
-from .location import locate
+from .location import locate, network
 from .table import presets as rows
 
 
@@ -114,7 +115,9 @@ class _Source:
         self.load_weights = load_weights
         self.row = rows().get(preset) if isinstance(preset, str) else None
         self.path = None if self.row and not load_weights else locate(preset)
-        self.checkpoint = read_checkpoint(self.path) if self.path else None
+        self.checkpoint = read_checkpoint(self.path, network(preset)) if self.path else None
+        if not self.row and network(preset) and (self.is_garden or self.checkpoint.format != "tensorflow1"):
+            raise CheckpointError(f"{self.path} holds one network only: leave #{network(preset)} out.")
 
     @property
     def is_garden(self):
