@@ -126,7 +126,7 @@ def test_a_head_does_not_stand_on_the_other_network(both):
         masked_lm = tasks.MaskedLM.from_preset(folder)
     reason = masked_lm.load_report.ignored["generator/encoder/layer_0/output/dense/bias"]
     assert reason == "the generator, a network of its own, which #generator behind the name loads"
-    with pytest.warns(UserWarning, match="fresh and in need of training: replaced_token/dense/kernel"):
+    with pytest.warns(UserWarning, match="fresh and in need of training: replaced_token/logits/kernel"):
         tasks.ReplacedTokenDetector.from_preset(f"{folder}#generator")
 
 
