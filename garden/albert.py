@@ -20,7 +20,8 @@ class AlbertBackbone(Encoder):
         num_heads: n; it divides `hidden_dim`.
         hidden_dim: d.
         intermediate_dim: f, width of the feed-forward network.
-        embedding_dim: e, width of the tables; a projection to d follows where they differ.
+        embedding_dim: e, width of the tables, which a projection to d follows. None means tables as wide as the model
+            and no projection, as Google's code has it where the widths are equal.
         num_groups: groups of layers that share their weights.
         num_inner_repetitions: blocks of a group.
         dropout: rate on the embeddings and on what attention and feed-forward add; 0 in version 2.
@@ -75,10 +76,10 @@ class AlbertBackbone(Encoder):
             raise ValueError(f"num_groups={num_groups} has to be between 1 and num_layers={num_layers}.")
         self.embeddings = Embeddings(
             vocabulary_size,
-            embedding_dim,
+            embedding_dim or hidden_dim,
             max_sequence_length,
             num_segments,
-            hidden_dim,
+            hidden_dim if embedding_dim else None,
             dropout=dropout,
             layer_norm_epsilon=layer_norm_epsilon,
             dtype=dtype,

@@ -74,7 +74,7 @@ class ElectraBackbone(Encoder):
             embedding_dim or hidden_dim,
             max_sequence_length,
             num_segments,
-            hidden_dim,
+            hidden_dim if embedding_dim not in (None, hidden_dim) else None,
             dropout=dropout,
             layer_norm_epsilon=layer_norm_epsilon,
             dtype=dtype,

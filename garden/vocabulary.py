@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -15,6 +16,7 @@ def read_vocabulary(path: str | Path) -> list[str]:
 
     Only "\\n" and "\\r\\n" end a line: bert-base-chinese holds the line separator U+2028 as a token, and a reader that
     splits there shifts every id behind it. A newline at the end of the file adds no token; an empty line inside is one.
+    ERNIE's files state the id after a tab; it is the line number again, and dropped.
 
     Raises:
         FileNotFoundError: there is no such file.
@@ -34,7 +36,7 @@ def read_vocabulary(path: str | Path) -> list[str]:
         raise ValueError(f"The vocabulary file {path} is not UTF-8 at byte {error.start}: save it as UTF-8.") from None
     if not text:
         raise ValueError(f"The vocabulary file {path} is empty.")
-    return [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
+    return [re.sub(r"\t\d+$", "", line.removesuffix("\r")) for line in text.removesuffix("\n").split("\n")]
 
 
 def write_vocabulary(path: str | Path, vocabulary: list[str]) -> None:

@@ -12,14 +12,14 @@ class Embeddings(layers.Layer):
     """Token, position and segment embeddings, summed, normalised and dropped out (Devlin et al. 2018, figure 2).
 
     With `hidden_dim` the tables may be narrower than the model: a dense projection (E x H) follows, as in ALBERT
-    (Lan et al. 2019, section 3.1) and ELECTRA.
+    (Lan et al. 2019, section 3.1).
 
     Args:
         vocabulary_size: rows of the token table.
         embedding_dim: e, the width of the tables.
         max_sequence_length: rows of the position table.
         num_segments: rows of the segment table; 0 leaves segments out.
-        hidden_dim: d, the width after the projection; None or `embedding_dim` means no projection.
+        hidden_dim: d, the width after the projection; None means no projection.
         dropout: rate on the normalised sum.
         layer_norm_epsilon: epsilon of the normalisation.
         normalization: a name for `garden.layers.normalization`.
@@ -68,7 +68,7 @@ class Embeddings(layers.Layer):
         self.segment_embedding = self._table(num_segments, width, "segment_embedding") if num_segments else None
         self.norm = resolve(normalization, layer_norm_epsilon, dtype=self.dtype_policy, name="norm")
         self.dropout = layers.Dropout(dropout, dtype=self.dtype_policy, name="dropout")
-        self.projection = None if hidden_dim in (None, embedding_dim) else self._dense(hidden_dim)
+        self.projection = None if hidden_dim is None else self._dense(hidden_dim)
 
     def summed_dim(self, embedding_dim, hidden_dim):
         """The width of what is summed, and so of the position and segment tables."""

@@ -42,7 +42,22 @@ def _infer(tensors):
             "This is brightmart's own ALBERT (word_embeddings_2, layer_shared), which adds the tables after the "
             "projection: garden reads the Google graph only, such as albert_tiny_zh_google.zip."
         )
-    return {"model_type": "albert"} if any("/inner_group_0/" in name for name in tensors) else None
+    if not any("/inner_group_0/" in name for name in tensors):
+        return None
+    # Google's code projects only where the widths differ, transformers' always.
+    return {"model_type": "albert", "is_projected": any("embedding_hidden_mapping_in" in name for name in tensors)}
+
+
+def _read(config):
+    return config if config.get("is_projected", True) else {**config, "embedding_size": None}
+
+
+def _write(config):
+    if config["embedding_size"] is None:
+        raise CheckpointError(
+            "transformers' ALBERT always has a projection behind its tables, and this model has none."
+        )
+    return config
 
 
 FAMILY = Family(
@@ -78,6 +93,12 @@ FAMILY = Family(
             ),
             tensorflow1=BERT.heads["MaskedLM"].tensorflow1,
         ),
+        # transformers has this head only together with the one above.
+        "SentenceOrder": Head(
+            architecture="",
+            huggingface=(("classifier/logits", "sop_classifier.classifier"),),
+            tensorflow1=BERT.heads["NextSentence"].tensorflow1,
+        ),
         "TextClassifier": Head(
             architecture="AlbertForSequenceClassification",
             huggingface=(("classifier/logits", "classifier"),),
@@ -94,5 +115,7 @@ FAMILY = Family(
         r"^(predictions|sop_classifier|classifier|qa_outputs)\.": "a head of another task",
         r"^(cls|start_logits|end_logits|answer_class)/|^output_(weights|bias)$": "a head of another task",
     },
+    read_config=_read,
+    write_config=_write,
     infer_config=_infer,
 )

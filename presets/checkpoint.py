@@ -17,7 +17,10 @@ _ACTIVATIONS = {
     "huggingface": {"gelu": "gelu_erf", "gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh"},
     "tensorflow1": {"gelu": "gelu_tanh"},
     "fairseq": {"gelu": "gelu_erf", "gelu_accurate": "gelu_tanh", "gelu_fast": "gelu_tanh"},
+    "paddle": {"gelu": "gelu_erf"},
 }
+# Of a file that is alone; a folder may hold several, and safetensors or pytorch_model.bin go first.
+_FORMATS = {".pdparams": "paddle", ".index": "tensorflow1", ".pt": "fairseq"}
 
 
 @dataclass(frozen=True)
@@ -26,8 +29,8 @@ class Checkpoint:
 
     Attributes:
         path: the folder, or the file that was named in it.
-        format: `"huggingface"`, `"tensorflow1"`, `"fairseq"` or `"keras_hub"`; `"garden"` folders are KerasHub's own
-            business.
+        format: `"huggingface"`, `"tensorflow1"`, `"fairseq"`, `"paddle"` or `"keras_hub"`; garden's own folders are
+            KerasHub's business.
         config: the published configuration, as read.
         family: the family's checkpoint table.
 
@@ -74,22 +77,24 @@ class Checkpoint:
             "tensorflow1": weight_names.TENSORFLOW_1,
             "fairseq": weight_names.HUGGING_FACE,  # torch modules, both of them
             "keras_hub": weight_names.KERAS_HUB,
+            "paddle": weight_names.PADDLE,
         }
         return dialects[self.format]
 
     @cached_property
     def prefix(self) -> str:
         """The backbone's scope in this checkpoint, `"bert."` or empty, decided from its token table."""
-        token_table = getattr(self.family, self.format)[0]
-        scope = f"{self.family.prefix}."
+        ours, theirs = getattr(self.family, self.format)[0]
+        scopes = [f"{prefix}." for prefix in (self.family.prefix, *self.family.other_prefixes)]
         if self.format == "tensorflow1":
-            scope = f"{self.family.tensorflow1_prefix or self.family.prefix}/"
+            scopes = [f"{self.family.tensorflow1_prefix or self.family.prefix}/"]
         if self.format == "fairseq":
             return ""
-        known = weight_names.foreign_names(
-            f"{token_table[0]}/embeddings", [(token_table[0], scope + token_table[1])], self.dialect
-        )
-        return scope if known and known[0] in self.tensors else ""
+        for scope in scopes:
+            known = weight_names.foreign_names(f"{ours}/embeddings", [(ours, scope + theirs)], self.dialect)
+            if known and known[0] in self.tensors:
+                return scope
+        return ""
 
     def rows(self, task: str | None = None) -> list[tuple[str, str]]:
         """The name table of the backbone, with that of a task's head."""
@@ -109,17 +114,19 @@ class Checkpoint:
         return [f"LABEL_{i}" for i in range(self.tensors.shape(found[0])[0])] if found else None
 
 
-def read_checkpoint(path: Path) -> Checkpoint | None:
+def read_checkpoint(path: Path, network: str = "") -> Checkpoint | None:
     """What is in a folder; None when it is a garden preset, which KerasHub's loader reads.
 
     Args:
         path: a folder, or one weights file (or TensorFlow 1 prefix) whose folder holds the configuration.
+        network: which network of a TensorFlow 1 archive that holds several; "" is the family's own.
 
     Raises:
-        CheckpointError: no configuration, one of an unknown kind, or of a family that garden does not have.
+        CheckpointError: no configuration, one of an unknown kind, of a family that garden does not have, or no such
+            network.
     """
     folder = path if path.is_dir() else path.parent
-    config = {**_inferred(path), **_config(folder)}
+    config = {**_inferred(path, network), **_config(folder)}
     if not config:
         held = ", ".join(sorted(file.name for file in folder.iterdir())) or "nothing"
         raise CheckpointError(f"{folder} has no config.json or bert_config.json; it holds {held}.")
@@ -129,33 +136,37 @@ def read_checkpoint(path: Path) -> Checkpoint | None:
         return Checkpoint(path, "keras_hub", config, family)
     if registered:
         return None
-    format = "tensorflow1" if _is_tensorflow1(path) else "fairseq" if _is_fairseq(path) else "huggingface"
+    format = _format(path)
+    config = _paddle_config(config) if format == "paddle" else config
     family = _family(folder, config.get("model_type", "bert"), lambda f: f.model_type)
     if not getattr(family, format):
         raise CheckpointError(f"{folder} is a {format} checkpoint, which garden does not read for {family.backbone}.")
-    return Checkpoint(path, format, config, family)
+    if network and format == "tensorflow1":  # the other formats give each network a folder of its own
+        if network not in family.networks:
+            raise CheckpointError(f"{folder} holds a {family.backbone}, whose archives have no {network}.")
+        family = family.networks[network]
+    own = folder / family.config_file
+    return Checkpoint(path, format, config | _read_json(own) if own.is_file() else config, family)
 
 
-def _is_tensorflow1(path):
+def _format(path):
     if not path.is_dir():
-        return Path(f"{path}.index").exists() or path.suffix == ".index"
-    torch_files = [*path.glob("*.safetensors*"), *path.glob("pytorch_model*")]
-    return not torch_files and any(path.glob("*.index"))
-
-
-def _is_fairseq(path):
-    return path.suffix == ".pt" if not path.is_dir() else any(path.glob("*.pt")) and not (path / "config.json").exists()
+        return "tensorflow1" if Path(f"{path}.index").exists() else _FORMATS.get(path.suffix, "huggingface")
+    if any(path.glob("*.safetensors*")) or any(path.glob("pytorch_model*")):
+        return "huggingface"
+    found = (format for suffix, format in _FORMATS.items() if any(path.glob(f"*{suffix}")))
+    return next(found, "huggingface")
 
 
 def _config(folder):
     candidates = [folder / "config.json", *sorted(folder.glob("*config*.json"))]
     found = next((file for file in candidates if file.exists() and not file.name.startswith("tokenizer")), None)
-    return _read(found) if found else {}
+    return {} if found is None else _read_json(found)
 
 
-def _read(file):
+def _read_json(file):
     try:
-        config = json.loads(file.read_text("utf-8")) if file.exists() else {}
+        config = json.loads(file.read_text("utf-8"))
     except ValueError as error:
         raise CheckpointError(f"{file} is not valid JSON: {error}.") from None
     if not isinstance(config, dict):
@@ -163,14 +174,25 @@ def _read(file):
     return config
 
 
-def _inferred(path):
-    if not (_is_tensorflow1(path) or _is_fairseq(path)):
+def _inferred(path, network):
+    format = _format(path)
+    if format not in ("tensorflow1", "fairseq"):
         return {}
     tensors = open_weights(path)
-    config = next(filter(None, (family.infer_config(tensors) for family in families().values())), {})
-    if not config and tensors.kind == "torch":
+    records = (family.networks.get(network, family) for family in families().values())
+    config = next(filter(None, (record.infer_config(tensors) for record in records)), {})
+    if not config and format == "fairseq":
         raise CheckpointError(f"{tensors.path} has no training arguments of a family that garden reads from fairseq.")
     return config
+
+
+def _paddle_config(config):
+    """PaddleNLP's model_config.json: around the model's own stands that of its task, and the rest is in the code."""
+    around = [*config.get("init_args", ()), *config.values()]
+    own = next((part for part in around if isinstance(part, dict) and "init_class" in part), config)
+    kind = own.get("init_class", "").removesuffix("Model").lower()
+    # Its code calls LayerNorm without an epsilon, whatever a configuration says.
+    return {"model_type": kind or "bert", "intermediate_size": 3072, **own, "layer_norm_eps": 1e-5}
 
 
 def _family(folder, name, key):

@@ -105,7 +105,7 @@ def _config(model, backbone, family, head):
     config[family.config["activation"]] = _ACTIVATIONS.get(backbone.activation, backbone.activation)
     if backbone.attention_dropout is None:
         config[family.config["attention_dropout"]] = backbone.dropout
-    architecture = head.architecture if head else family.backbone.replace("Backbone", "Model")
+    architecture = (head and head.architecture) or family.backbone.replace("Backbone", "Model")
     if hasattr(model, "num_classes"):
         names = model.class_names or [f"LABEL_{i}" for i in range(model.num_classes)]
         config["id2label"] = {str(i): name for i, name in enumerate(names)}

@@ -1,6 +1,10 @@
-"""ELECTRA's checkpoint table: BERT's names inside the blocks, a projection behind the tables, other heads."""
+"""ELECTRA's checkpoint table: BERT's names inside the blocks, a projection behind the tables, other heads.
+
+Its TensorFlow 1 archives hold two networks, the discriminator and the generator, over the same tables.
+"""
 
 import re
+from dataclasses import replace
 
 from .bert import FAMILY as BERT
 from .bert import LEFTOVERS
@@ -21,13 +25,14 @@ def _write(config):
     return {**config, "embedding_size": config["embedding_size"] or config["hidden_size"]}
 
 
-def _infer(tensors):
-    """The discriminator's configuration: google-research/electra publishes none, and has 64 features a head."""
-    if "electra/embeddings/word_embeddings" not in tensors:
+def _infer(tensors, scope="electra"):
+    """A network's configuration: google-research/electra publishes none, and has 64 features a head."""
+    intermediate = f"{scope}/encoder/layer_0/intermediate/dense/kernel"
+    if "electra/embeddings/word_embeddings" not in tensors or intermediate not in tensors:
         return None
     vocabulary_size, embedding_dim = tensors.shape("electra/embeddings/word_embeddings")
-    hidden_dim, intermediate_dim = tensors.shape("electra/encoder/layer_0/intermediate/dense/kernel")
-    blocks = {match[1] for name in tensors if (match := re.match(r"electra/encoder/layer_(\d+)/", name))}
+    hidden_dim, intermediate_dim = tensors.shape(intermediate)
+    blocks = {match[1] for name in tensors if (match := re.match(rf"{scope}/encoder/layer_(\d+)/", name))}
     return {
         "model_type": "electra",
         "vocab_size": vocabulary_size,
@@ -41,7 +46,7 @@ def _infer(tensors):
     }
 
 
-FAMILY = Family(
+_DISCRIMINATOR = Family(
     backbone="ElectraBackbone",
     model_type="electra",
     prefix="electra",
@@ -81,9 +86,39 @@ FAMILY = Family(
     | {
         r"^(generator_|discriminator_predictions[./])": "a head of another task",
         r"^(classifier\.|qa_outputs\.|task_specific/)": "a head of another task",
-        r"^generator/": "the generator, a network of its own",
+        r"^generator/": "the generator, a network of its own, which #generator behind the name loads",
     },
     read_config=_read,
     write_config=_write,
     infer_config=_infer,
+    config_file="discriminator.json",
 )
+
+_MASKED_LM = Head(
+    architecture="ElectraForMaskedLM",
+    huggingface=_DISCRIMINATOR.heads["MaskedLM"].huggingface,
+    tensorflow1=(
+        ("masked_lm/dense", "generator_predictions/dense"),
+        ("masked_lm/norm", "generator_predictions/LayerNorm"),
+        ("masked_lm/bias", "generator_predictions/output_bias"),
+    ),
+)
+# The generator shares the discriminator's tables and has the rest of an encoder, often a narrower one.
+_GENERATOR = replace(
+    _DISCRIMINATOR,
+    tensorflow1=tuple(
+        (ours, ("electra/" if theirs.startswith("embeddings/") else "generator/") + theirs)
+        for ours, theirs in _DISCRIMINATOR.tensorflow1
+    ),
+    heads={task: replace(head, tensorflow1=()) for task, head in _DISCRIMINATOR.heads.items()}
+    | {"MaskedLM": _MASKED_LM},
+    ignored=LEFTOVERS
+    | {
+        r"^electra/(encoder|embeddings_project)/": "the discriminator, a network of its own",
+        r"^(discriminator_predictions|generator_predictions|task_specific)/": "a head of another task",
+    },
+    infer_config=lambda tensors: _infer(tensors, "generator"),
+    config_file="generator.json",
+)
+
+FAMILY = replace(_DISCRIMINATOR, networks={"generator": _GENERATOR})

@@ -2,7 +2,7 @@
 
 import importlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 Rows = tuple[tuple[str, str], ...]
 
@@ -12,8 +12,8 @@ class Head:
     """The names of a task's own layers.
 
     Attributes:
-        architecture: the Hugging Face class that has this head, for the exported config.
-        huggingface, tensorflow1, keras_hub, fairseq: rows (ours, foreign).
+        architecture: the Hugging Face class that has this head and no other, for the exported config; may be empty.
+        huggingface, tensorflow1, keras_hub, fairseq, paddle: rows (ours, foreign).
     """
 
     architecture: str
@@ -21,6 +21,7 @@ class Head:
     fairseq: Rows = ()
     tensorflow1: Rows = ()
     keras_hub: Rows = ()
+    paddle: Rows = ()
 
 
 @dataclass(frozen=True)
@@ -38,12 +39,15 @@ class Family:
         tied: foreign name -> the foreign name of the tensor that it must equal, both without the prefix.
         ignored: pattern of foreign names -> why they are left; searched, not anchored.
         tensorflow1_prefix: the scope in TensorFlow 1 files where it is another one.
+        other_prefixes: scopes that older files have in its place.
         optional: layers of ours that a checkpoint may lack; they are then fresh.
         read_config: a published configuration, brought to the keys of `config`.
         write_config: its inverse, for the exported configuration.
         infer_config: the configuration of tensors that were published without one, or None.
         read_tensors: the tensors of a checkpoint and its configuration -> the tensors that the rows name.
         write_tensors: its inverse, for the exported tensors and configuration.
+        config_file: name of the configuration, where it is not `config.json` or the like.
+        networks: further networks in the family's TensorFlow 1 archives: name -> its own record.
     """
 
     backbone: str
@@ -58,13 +62,17 @@ class Family:
     tensorflow1: Rows = ()
     keras_hub: Rows = ()
     fairseq: Rows = ()
+    paddle: Rows = ()
     tensorflow1_prefix: str = ""
+    other_prefixes: tuple[str, ...] = ()
     optional: tuple[str, ...] = ()
     read_config: Callable[[Mapping], Mapping] = lambda config: config
     write_config: Callable[[Mapping], Mapping] = lambda config: config
     infer_config: Callable[[Mapping], Mapping | None] = lambda tensors: None
     read_tensors: Callable[[Mapping, Mapping], Mapping] = lambda tensors, config: tensors
     write_tensors: Callable[[Mapping, Mapping], Mapping] = lambda tensors, config: tensors
+    config_file: str = ""
+    networks: Mapping[str, "Family"] = field(default_factory=dict)
 
     @property
     def backbone_cls(self) -> type:

@@ -1,9 +1,19 @@
-"""Repositories of the two model hubs, fetched by the hubs' own clients into their own caches.
+"""Repositories of the model hubs, fetched by the hubs' own clients into their own caches, and PaddleNLP's storage.
 
-The clients are imported where they are used: most presets need neither.
+The clients are imported where they are used: most presets need none.
 """
 
+import json
+import os
+from collections.abc import Mapping
 from pathlib import Path
+
+from filelock import FileLock
+
+from .archive import staged
+from .download import download, garden_cache, short_hash
+
+PADDLE_NLP = "https://bj.bcebos.com/paddlenlp/models/transformers"
 
 _SMALL = ["*.json", "*.txt", "*.model"]
 _WEIGHTS = ["model*.safetensors", "*.weights.h5"]
@@ -66,6 +76,34 @@ def kaggle(handle: str) -> Path:
         return Path(kagglehub.model_download(handle))
     except Exception as error:  # the client's errors have no common base
         raise FileNotFoundError(f"kaggle://{handle} cannot be fetched: {_first_line(error)}") from error
+
+
+def paddle_nlp(handle: str, config: Mapping) -> Path:
+    """Folder with a model of PaddleNLP, which stores weights and vocabularies as single files.
+
+    Args:
+        handle: path of the weights in its storage, and after a comma that of the vocabulary.
+        config: the configuration that goes with them; PaddleNLP has it in its code.
+
+    Raises:
+        FileNotFoundError: the storage does not have a file, or cannot be reached.
+
+    ```python
+    from garden.presets.hubs import paddle_nlp
+    folder = paddle_nlp("ernie_3.0/ernie_3.0_nano_zh.pdparams,ernie_3.0/ernie_3.0_nano_zh_vocab.txt", config)
+    ```
+    """
+    text = json.dumps(config, indent=2)
+    folder = garden_cache() / "paddle" / short_hash(handle, text)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(f"{folder}.lock"):
+        if not folder.is_dir():
+            files = [download(f"{PADDLE_NLP}/{path}") for path in handle.split(",")]
+            with staged(folder) as stage:
+                for file, name in zip(files, ("model_state.pdparams", "vocab.txt"), strict=False):
+                    os.replace(file, stage / name)
+                (stage / "config.json").write_text(text, "utf-8")
+    return folder
 
 
 def _first_line(error: Exception) -> str:

@@ -11,8 +11,9 @@ from garden.layers import weights_to_be_loaded
 
 from .accounting import fill
 from .checkpoint import read_checkpoint
+from .errors import CheckpointError
 from .family import families
-from .location import locate
+from .location import locate, network
 from .table import presets as rows
 
 
@@ -116,7 +117,9 @@ class _Source:
         self.load_weights = load_weights
         self.row = rows().get(preset) if isinstance(preset, str) else None
         self.path = None if self.row and not load_weights else locate(preset)
-        self.checkpoint = read_checkpoint(self.path) if self.path else None
+        self.checkpoint = read_checkpoint(self.path, network(preset)) if self.path else None
+        if not self.row and network(preset) and (self.is_garden or self.checkpoint.format != "tensorflow1"):
+            raise CheckpointError(f"{self.path} holds one network only: leave #{network(preset)} out.")
 
     @property
     def is_garden(self):
@@ -135,7 +138,8 @@ class _Source:
     def build(self, **kwargs):
         arguments = self.checkpoint.arguments if self.checkpoint else self.row.backbone_config
         if self.row and self.checkpoint and self.checkpoint.format == "huggingface":
-            arguments["activation"] = self.row.activation
+            # The table corrects what some of these files say.
+            arguments |= {"activation": self.row.activation, "layer_norm_epsilon": self.row.layer_norm_epsilon}
         with weights_to_be_loaded() if self.load_weights else nullcontext():
             return self.backbone_cls(**{**arguments, **kwargs})
 

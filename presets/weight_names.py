@@ -48,6 +48,9 @@ TENSORFLOW_1 = Dialect(
     {"kernel": ("/kernel",), "bias": ("/bias",), "gamma": ("/gamma",), "beta": ("/beta",), "embeddings": ("",)},
     transposed=lambda ours, foreign: foreign.endswith("output_weights"),
 )
+PADDLE = Dialect(
+    {"kernel": (".weight",), "bias": (".bias",), "gamma": (".weight",), "beta": (".bias",), "embeddings": (".weight",)},
+)
 KERAS_HUB = Dialect(
     {name: (f"/vars/{place}",) for name, place in (("kernel", 0), ("bias", 1), ("gamma", 0), ("beta", 1))}
     | {"embeddings": ("/vars/0",)},

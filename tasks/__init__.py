@@ -11,7 +11,7 @@ from garden import backbones
 
 from .batching import length_grouped, predict_sorted
 from .masked_lm import Filling, MaskedLM
-from .next_sentence import NextSentence
+from .next_sentence import NextSentence, SentenceOrder
 from .preprocessing import MaskedLMPreprocessor, TextClassifierPreprocessor
 from .replaced_token_detector import ReplacedTokenDetector
 from .saved_model import export_saved_model
@@ -24,6 +24,7 @@ __all__ = [
     "MaskedLMPreprocessor",
     "NextSentence",
     "ReplacedTokenDetector",
+    "SentenceOrder",
     "Task",
     "TextClassifier",
     "TextClassifierPreprocessor",
@@ -37,6 +38,7 @@ _PREPROCESSORS = {
     MaskedLM: MaskedLMPreprocessor,
     NextSentence: TextClassifierPreprocessor,
     ReplacedTokenDetector: TextClassifierPreprocessor,
+    SentenceOrder: TextClassifierPreprocessor,
     TextClassifier: TextClassifierPreprocessor,
 }
 
@@ -49,7 +51,7 @@ for _backbone in backbones():
     _tasks = [
         family_class(task, _backbone, preprocessor_cls=_made[part])
         for task, part in _PREPROCESSORS.items()
-        if task is not NextSentence or _backbone.classifier_pooler is None
+        if task not in (NextSentence, SentenceOrder) or _backbone.classifier_pooler is None
     ]
     for _class in (*_made.values(), *_tasks):
         globals()[_class.__name__] = _class

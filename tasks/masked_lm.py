@@ -71,6 +71,7 @@ class MaskedLM(Task, keras_hub.models.MaskedLM):
         inputs = {"token_ids": ids, "segment_ids": np.zeros_like(ids), "padding_mask": np.ones_like(ids)}
         inputs = {name: inputs[name] for name in self.backbone.input}
         logits = keras.ops.convert_to_numpy(self({**inputs, "mask_positions": masks[None].astype("int32")}))[0]
+        logits = logits[:, : tokenizer.vocabulary_size()]  # the table may have more rows than there are tokens
         return [_fillings(row.astype("float64"), tokenizer, top_k) for row in logits]
 
     @property

@@ -1,4 +1,4 @@
-"""BERT's second pretraining task: does the second text follow the first?"""
+"""The second pretraining task: does the second text follow the first (BERT), or precede it (ALBERT)?"""
 
 import keras
 import keras_hub
@@ -8,23 +8,8 @@ from garden.layers import ClassificationHead
 from .task import Task
 
 
-class NextSentence(Task, keras_hub.models.Task):
-    """Next-sentence prediction (Devlin et al. 2018, section 3.1, task 2).
-
-    Class 0 means that the second text follows the first, class 1 that it was drawn at random.
-
-    Args:
-        backbone: a garden backbone with a pooled output.
-        preprocessor: from pairs of strings to inputs; None to feed token ids.
-
-    Returns:
-        Logits (b, 2).
-
-    ```python
-    task = garden.tasks.NextSentence.from_preset("bert_base_en_uncased")
-    task.predict((["he opened the door"], ["it was dark inside"]))
-    ```
-    """
+class _SentencePair(Task, keras_hub.models.Task):
+    """Two classes for a pair of texts, read from the pooled output."""
 
     reads = "pooled_output"
     num_outputs = 2
@@ -43,3 +28,41 @@ class NextSentence(Task, keras_hub.models.Task):
             metrics=[keras.metrics.SparseCategoricalAccuracy()] if metrics == "auto" else metrics,
             **kwargs,
         )
+
+
+class NextSentence(_SentencePair):
+    """Next-sentence prediction (Devlin et al. 2018, section 3.1, task 2).
+
+    Class 0 means that the second text follows the first, class 1 that it was drawn at random.
+
+    Args:
+        backbone: a garden backbone with a pooled output.
+        preprocessor: from pairs of strings to inputs; None to feed token ids.
+
+    Returns:
+        Logits (b, 2).
+
+    ```python
+    task = garden.tasks.NextSentence.from_preset("bert_base_en_uncased")
+    task.predict((["he opened the door"], ["it was dark inside"]))
+    ```
+    """
+
+
+class SentenceOrder(_SentencePair):
+    """Sentence-order prediction (Lan et al. 2019, section 3.1): two texts that follow each other, in which order?
+
+    Class 0 means that they stand in their own order, class 1 that they are swapped.
+
+    Args:
+        backbone: a garden backbone with a pooled output.
+        preprocessor: from pairs of strings to inputs; None to feed token ids.
+
+    Returns:
+        Logits (b, 2).
+
+    ```python
+    task = garden.tasks.SentenceOrder.from_preset("albert_base_zh")
+    task.predict((["他打开了门"], ["里面很黑"]))
+    ```
+    """

@@ -66,6 +66,21 @@ _FILES = {
         ["rxnfp/models/transformers/bert_pretrained/pytorch_model.bin"],
         "50a6ed263d33ae759affa82c1e85554cc5ea9f56145f5c7fb39b6c25d4356437",
     ),
+    "rxnmapper/config.json": (
+        "rxnmapper==0.4.3",
+        ["rxnmapper/models/transformers/albert_heads_8_uspto_all_1310k/config.json"],
+        "ea0f3144af1d13a5d5928cff01abd8e7c14ab831ff7b6d73a14d4162864a876f",
+    ),
+    "rxnmapper/vocab.txt": (
+        "rxnmapper==0.4.3",
+        ["rxnmapper/models/transformers/albert_heads_8_uspto_all_1310k/vocab.txt"],
+        "399868a653e85549ce150af4a1f6cd2776240c6a3d951ced2120565f00f027fd",
+    ),
+    "rxnmapper/pytorch_model.bin": (
+        "rxnmapper==0.4.3",
+        ["rxnmapper/models/transformers/albert_heads_8_uspto_all_1310k/pytorch_model.bin"],
+        "8541f3f500dae71abe678d546bd035ca946e2d1c819f6b2cf41a97faedd7e6a2",
+    ),
     "antiberty/config.json": (
         "antiberty==0.1.3",
         ["antiberty/trained_models/AntiBERTy_md_smooth/config.json"],
@@ -130,6 +145,11 @@ def chinese_vocabulary() -> Path:
 def reaction_bert() -> Path:
     """The folder of a BERT with masked-LM and next-sentence heads, pretrained on chemical reactions, 591 tokens."""
     return _folder("rxnfp")
+
+
+def reaction_albert() -> Path:
+    """The folder of an ALBERT with a masked-LM head for the same tokens, in torch's older file format."""
+    return _folder("rxnmapper")
 
 
 def antibody_bert() -> Path:

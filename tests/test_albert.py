@@ -1,18 +1,21 @@
 """What ALBERT has of its own: shared layers, Google's names for them, and an activation that must reach the head."""
 
 import json
+import math
 import shutil
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+import torch
 import transformers
 from families import FAMILIES, gap, inputs, reference_outputs, write_vocabulary
 from safetensors.torch import load_file
 
 import garden
 from garden import tasks
-from garden.presets import CheckpointError
+from garden.presets import CheckpointError, export_to_transformers, presets
 
 ALBERT = next(row for row in FAMILIES if row.backbone is garden.AlbertBackbone)
 X = inputs(np.array([[1] * 9, [1] * 6 + [0] * 3]))
@@ -92,6 +95,77 @@ def test_googles_archive_equals_its_twin(twins):
         assert masked_lm.backbone.activation == "relu"
     assert masked_lm.preprocessor.tokenizer.vocabulary_size() == 97
     assert set(masked_lm.load_report.ignored.values()) == {"optimizer state", "a head of another task"}
+
+
+def test_the_sentence_order_head_equals_its_twin(twins, tmp_path):
+    model, ours, google, *_ = twins
+    expected = reference_outputs(model, X).sop_logits
+    for folder in (ours, google):
+        task = tasks.SentenceOrder.from_preset(folder)
+        assert type(task) is tasks.AlbertSentenceOrder and not task.load_report.fresh
+        assert gap(task(X), expected) <= 1e-5
+    task.save_to_preset(tmp_path / "it")
+    assert gap(tasks.SentenceOrder.from_preset(tmp_path / "it")(X), expected) <= 1e-5
+    # transformers' own class has the head beside another, which is missing then.
+    export_to_transformers(task, tmp_path / "out")
+    again, report = transformers.AlbertForPreTraining.from_pretrained(tmp_path / "out", output_loading_info=True)
+    assert not report["unexpected_keys"] and all(name.startswith("predictions.") for name in report["missing_keys"])
+    assert gap(task(X), reference_outputs(again.eval(), X).sop_logits) <= 1e-5
+
+
+def test_sentence_order_is_learned_with_class_1_for_swapped_texts():
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "first", "then"]
+    cls = tasks.AlbertSentenceOrder
+    keras.utils.set_random_seed(0)
+    backbone = garden.AlbertBackbone(len(words), 1, 2, 16, 32, embedding_dim=8, max_sequence_length=8)
+    task = cls(backbone, cls.preprocessor_cls(garden.AlbertTokenizer(words), 8))
+    task.compile(keras.optimizers.Adam(1e-2), metrics=["accuracy"])
+    pairs = (["first", "then"] * 16, ["then", "first"] * 16)
+    task.fit(pairs, np.array([0, 1] * 16), batch_size=16, epochs=12, verbose=0)
+    assert task.predict((["first", "then"], ["then", "first"]), verbose=0).argmax(-1).tolist() == [0, 1]
+
+
+def test_tables_as_wide_as_the_model_with_and_without_a_projection(tmp_path):
+    """transformers projects them all the same, through a matrix that is no identity; Google's code does not."""
+    (tmp_path / "huggingface").mkdir()
+    model = ALBERT.save_reference(tmp_path / "huggingface", transformers.AlbertModel, embedding_size=60)
+    backbone = garden.AlbertBackbone.from_preset(tmp_path / "huggingface")
+    assert backbone.embeddings.projection is not None
+    expected = reference_outputs(model, X).last_hidden_state
+    assert gap(backbone(X)["sequence_output"], expected, X["padding_mask"]) <= 1e-5
+    export_to_transformers(backbone, tmp_path / "out")
+    again = transformers.AlbertModel.from_pretrained(tmp_path / "out").eval()
+    assert gap(backbone(X)["sequence_output"], reference_outputs(again, X).last_hidden_state, X["padding_mask"]) <= 1e-5
+
+    tensors = load_file(tmp_path / "huggingface" / "model.safetensors")
+    variables = dict(original(f"albert.{name}", tensor.numpy()) for name, tensor in tensors.items())
+    variables = {name: array for name, array in variables.items() if "mapping_in" not in name}
+    google = write_archive(tmp_path / "google", variables, {**ALBERT.sizes, "embedding_size": 60})
+    backbone = garden.AlbertBackbone.from_preset(google, activation="gelu_tanh")
+    assert backbone.embeddings.projection is None and not backbone.load_report.fresh
+    model.encoder.embedding_hidden_mapping_in.weight.data = torch.eye(60)
+    model.encoder.embedding_hidden_mapping_in.bias.data.zero_()
+    expected = reference_outputs(model, X).last_hidden_state
+    assert gap(backbone(X)["sequence_output"], expected, X["padding_mask"]) <= 1e-5
+    with pytest.raises(CheckpointError, match="always has a projection"):
+        export_to_transformers(backbone, tmp_path / "refused")
+    assert not (tmp_path / "refused").exists()
+
+
+def test_the_gelu_of_albert_is_tanh_and_of_electra_erf():
+    """One feed-forward network with weights of 1: gelu(x) against values from the definitions, to 1e-6."""
+    x = np.array([-2.0, -0.5, 0.5, 1.0, 2.0])
+    tanh = 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
+    erf = 0.5 * x * (1 + np.array([math.erf(value / math.sqrt(2)) for value in x]))
+    assert np.abs(tanh - erf).max() > 1e-4
+    for cls, expected in ((garden.AlbertBackbone, tanh), (garden.ElectraBackbone, erf)):
+        row = next(row for row in FAMILIES if row.backbone is cls)
+        network = row.build(hidden_dim=1, num_heads=1, intermediate_dim=1).blocks[0].feedforward
+        for variable in network.weights:
+            variable.assign(np.ones(variable.shape) if variable.path.endswith("kernel") else np.zeros(variable.shape))
+        assert gap(network(x[None, :, None].astype("float32"))[0, :, 0], expected) <= 1e-6
+    assert {row.activation for row in presets("electra").values()} == {"gelu_erf"}
+    assert {row.activation for row in presets("albert").values() if row.language == "en"} == {"gelu_tanh"}
 
 
 def test_the_two_norms_are_not_each_other(twins, tmp_path):

@@ -97,7 +97,7 @@ def test_the_families_are_complete():
         "bert": 52,
         "distil_bert": 3,
         "electra": 25,
-        "ernie": 10,
+        "ernie": 15,
         "mobile_bert": 2,
         "roberta": 4,
         "xlm_roberta": 2,
@@ -109,7 +109,7 @@ def test_every_row_is_well_formed():
         assert row.hidden_dim % row.num_heads == 0
         assert row.language in ("en", "zh", "multi") and row.licence in ("Apache-2.0", "MIT", "unstated")
         assert row.sources or "never published" in row.note
-        assert all(source.startswith(("hf://", "pip:", "https://")) for source in row.sources)
+        assert all(source.startswith(("hf://", "pip:", "https://", "paddle://")) for source in row.sources)
         assert len(row.sha256) in (0, 64)
 
 

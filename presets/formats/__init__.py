@@ -3,6 +3,7 @@ if __name__ != "garden.presets.formats":
 
 from .keras_h5 import H5Weights
 from .opening import open_weights
+from .paddle_file import PaddleFile
 from .reader import WeightReader
 from .safetensors import SafetensorsFile, write_safetensors
 from .sharded import ShardedTensors
@@ -11,6 +12,7 @@ from .torch_file import TorchFile
 
 __all__ = [
     "H5Weights",
+    "PaddleFile",
     "SafetensorsFile",
     "ShardedTensors",
     "TensorFlow1Checkpoint",

@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 from ..errors import CheckpointError
+from .paddle_file import PaddleFile
 from .reader import WeightReader
 from .safetensors import SafetensorsFile
 from .sharded import ShardedTensors
@@ -17,14 +18,17 @@ HUGGING_FACE = {
     "pytorch_model.bin": TorchFile,
     "pytorch_model.bin.index.json": ShardedTensors,
 }
+# fairseq's and Paddle's files have any name; of several, the usual one is meant.
+OTHERS = {"*.pt": ("model.pt", TorchFile), "*.pdparams": ("model_state.pdparams", PaddleFile)}
 
 
 def open_weights(path: str | os.PathLike) -> WeightReader:
-    """The tensors of a checkpoint in any foreign format: Hugging Face, fairseq or TensorFlow 1.
+    """The tensors of a checkpoint in any foreign format: Hugging Face, fairseq, Paddle or TensorFlow 1.
 
     Args:
         path: a folder, which is searched for `model.safetensors`, its shards, `pytorch_model.bin`, its shards, a
-            fairseq `*.pt` and a TensorFlow `.index`, in that order; or one such file, or a TensorFlow prefix.
+            fairseq `*.pt`, Paddle's `*.pdparams` and a TensorFlow `.index`, in that order; or one such file, or a
+            TensorFlow prefix.
 
     Returns:
         A `WeightReader` that has read only names and shapes; its attribute `kind` tells which format it found.
@@ -50,18 +54,19 @@ def open_folder(folder: Path) -> WeightReader:
     for name, reader in HUGGING_FACE.items():
         if (folder / name).is_file():
             return reader(folder / name)
-    checkpoints = sorted(folder.glob("*.pt"))
-    if len(checkpoints) > 1 and folder / "model.pt" in checkpoints:
-        checkpoints = [folder / "model.pt"]
-    if len(checkpoints) > 1:
-        names = ", ".join(file.name for file in checkpoints)
-        raise CheckpointError(f"{folder} holds several checkpoints, {names}; give the path of one.")
-    if checkpoints:
-        return TorchFile(checkpoints[0])
+    for pattern, (usual, reader) in OTHERS.items():
+        checkpoints = sorted(folder.glob(pattern))
+        if len(checkpoints) > 1 and folder / usual in checkpoints:
+            checkpoints = [folder / usual]
+        if len(checkpoints) > 1:
+            names = ", ".join(file.name for file in checkpoints)
+            raise CheckpointError(f"{folder} holds several checkpoints, {names}; give the path of one.")
+        if checkpoints:
+            return reader(checkpoints[0])
     if any(folder.glob("*.index")):
         return TensorFlow1Checkpoint(folder)
     held = ", ".join(sorted(file.name for file in folder.iterdir())) or "nothing"
-    wanted = ", ".join([*HUGGING_FACE, "*.pt", "*.index"])
+    wanted = ", ".join([*HUGGING_FACE, *OTHERS, "*.index"])
     raise CheckpointError(f"{folder} holds no weights that garden reads: wanted {wanted}, found {held}.")
 
 
@@ -74,8 +79,11 @@ def open_file(path: Path) -> WeightReader:
         return ShardedTensors(path)
     if path.suffix == ".safetensors":
         return SafetensorsFile(path)
+    if path.suffix == ".pdparams":
+        return PaddleFile(path)
     if path.suffix in (".bin", ".pt") or is_torch_file(path):
         return TorchFile(path)
     if is_v1_checkpoint(path):
         return TensorFlow1Checkpoint(path)  # which says what to do about it
-    raise CheckpointError(f"{path} is no weight file that garden reads: safetensors, torch or TensorFlow's .index.")
+    known = "safetensors, torch, Paddle's .pdparams or TensorFlow's .index"
+    raise CheckpointError(f"{path} is no weight file that garden reads: {known}.")
