@@ -10,6 +10,7 @@ if __name__ != "garden.layers":
 from .activations import activation
 from .attention import Attention, merge_heads, split_heads
 from .block import Block, PostNormBlock, PreNormBlock, Tap
+from .crf import CRF
 from .embeddings import Embeddings
 from .feedforward import FeedForward
 from .heads import ClassificationHead, MaskedLMHead, Pooler, TokenHead
@@ -17,6 +18,7 @@ from .initializers import truncated_normal, weights_to_be_loaded
 from .mask import attention_mask, first_token_mask, positions
 
 __all__ = [
+    "CRF",
     "Attention",
     "Block",
     "ClassificationHead",
