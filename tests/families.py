@@ -22,7 +22,7 @@ ODD = {
 
 
 # Heads that transformers gives every encoder: garden's task -> what the reference's class is called behind the family.
-COMMON_HEADS = {}
+COMMON_HEADS = {tasks.TokenClassifier: "ForTokenClassification"}
 
 SMALL = dict(vocabulary_size=97, num_layers=2, num_heads=5, hidden_dim=60, intermediate_dim=70, max_sequence_length=33)
 
