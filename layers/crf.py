@@ -8,9 +8,9 @@ from keras import layers, ops
 class CRF(layers.Layer):
     """Scores whole label sequences: logits, and what it costs to start, to end and to go from label to label.
 
-    The score of labels y_1 ... y_n is start[y_1] + sum_i logits[i, y_i] + sum_i transitions[y_i, y_{i+1}] + end[y_n], and
-    their probability is the softmax of the scores of all sequences (Lafferty et al. 2001; Lample et al. 2016, section
-    2.2). The three tables start at zero, where the labels are independent.
+    The score of labels y_1 ... y_n is start[y_1] + sum_i logits[i, y_i] + sum_i transitions[y_i, y_{i+1}] + end[y_n],
+    and their probability is the softmax of the scores of all sequences (Lafferty et al. 2001; Lample et al. 2016,
+    section 2.2). The three tables start at zero, where the labels are independent.
 
     Called, the layer gives its logits back: its tables act in `log_likelihood`, `decode` and `marginals`. Each takes a
     mask, and only counted positions belong to the chain: the label before a position is that of the last counted one,

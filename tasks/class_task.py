@@ -55,12 +55,9 @@ class ClassTask(Task):
             if "num_classes" in changed:
                 kwargs = {"class_names": None, **kwargs}
             kwargs["num_classes"] = count or saved.get("num_classes")
-        for name in changed:
-            warnings.warn(
-                f"{path} was saved with {name}={saved[name]}, not {wanted[name]}: "
-                "the head is fresh and in need of training.",
-                stacklevel=4,
-            )
+        found = [f"{path} was saved with {name}={saved[name]}, not {wanted[name]}" for name in changed]
+        for reason in found if saved else [f"{path} holds no {cls.__name__}"]:
+            warnings.warn(f"{reason}: the head is fresh and in need of training.", stacklevel=4)
         return super().from_garden_preset(path, load_weights, **kwargs)
 
     @classmethod
@@ -69,7 +66,8 @@ class ClassTask(Task):
         if not (path / "task.json").exists():
             return {}
         saved = json.loads((path / "task.json").read_text("utf-8"))
-        return saved["config"] if issubclass(keras.saving.get_registered_object(saved["registered_name"]), cls) else {}
+        registered = keras.saving.get_registered_object(saved["registered_name"])
+        return saved["config"] if registered and issubclass(registered, cls) else {}
 
     @classmethod
     def complete(cls, arguments, checkpoint):

@@ -8,7 +8,7 @@ import numpy as np
 from keras import ops
 
 from garden.layers import CRF, ClassificationHead
-from garden.strings import as_strings
+from garden.strings import as_strings, refuse_surrogates
 
 from .checks import check_labels
 from .class_task import ClassTask
@@ -161,6 +161,7 @@ class TokenClassifier(ClassTask, keras_hub.models.Task):
         rows = self._rows(x)
         if not rows:
             raise ValueError("There is nothing to work on: the input is empty.")
+        refuse_surrogates([" ".join(row) for row in rows])  # TensorFlow's message names no row
         return _ragged(rows, "string"), None if y is None else _ragged(self._label_ids(rows, y), "int32")
 
     def _rows(self, x):
