@@ -110,6 +110,20 @@ class Tokenizer(keras_hub.tokenizers.Tokenizer):
             refuse_surrogates(texts)
             raise
 
+    def encode_batch(self, texts: list[str]) -> list[rust.Encoding]:
+        """What `encode` gives, without special tokens, for each of many texts.
+
+        >>> import garden
+        >>> tokenizer = garden.BertTokenizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "na", "##ive"], True)
+        >>> [encoding.offsets for encoding in tokenizer.encode_batch(["naive", "na"])]
+        [[(0, 2), (2, 5)], [(0, 2)]]
+        """
+        try:
+            return self._ready().encode_batch(texts, add_special_tokens=False)
+        except TypeError:
+            refuse_surrogates(texts)
+            raise
+
     def detokenize(self, inputs) -> str | list[str]:
         """The text of a row of ids (t,) or of each row of a batch; special tokens stay, blanks are the decoder's guess.
 

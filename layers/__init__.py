@@ -11,6 +11,7 @@ from .activations import activation
 from .attention import Attention, merge_heads, split_heads
 from .block import Block, PostNormBlock, PreNormBlock, Tap
 from .bottleneck import Bottleneck, BottleneckAttention, BottleneckBlock, NarrowBlock, StackedBlock
+from .crf import CRF
 from .embeddings import Embeddings
 from .feedforward import FeedForward
 from .heads import ClassificationHead, MaskedLMHead, Pooler, TokenHead, WideMaskedLMHead, first_token
@@ -20,6 +21,7 @@ from .norm import NoNorm, normalization
 from .trigram import ProjectedEmbeddings, TrigramEmbeddings, trigram
 
 __all__ = [
+    "CRF",
     "Attention",
     "Block",
     "Bottleneck",

@@ -71,17 +71,17 @@ class Pooler(layers.Layer):
 
 @keras.saving.register_keras_serializable("garden")
 class ClassificationHead(layers.Layer):
-    """Class logits from one vector a row: dropout, then a dense layer (Devlin et al. 2018, section 4.1).
+    """Class logits from vectors: dropout, then a dense layer (Devlin et al. 2018, section 4.1).
 
     Args:
         num_classes: c, the number of logits.
-        dropout: rate on the vector.
+        dropout: rate on the vectors.
 
     Call arguments:
-        x: float (b, d).
+        x: float (b, d), one vector a row, or (b, t, d), one a position.
 
     Returns:
-        float (b, c).
+        float (b, c) or (b, t, c).
 
     >>> import numpy as np
     >>> from garden.layers import ClassificationHead

@@ -97,20 +97,31 @@ class Checkpoint:
         return ""
 
     def rows(self, task: str | None = None) -> list[tuple[str, str]]:
-        """The name table of the backbone, with that of a task's head."""
-        rows = [(ours, self.prefix + theirs) for ours, theirs in getattr(self.family, self.format)]
-        head = self.family.heads.get(task)
-        return rows + list(getattr(head, self.format) if head else ())
+        """The name table of the backbone, with that of a task's head if the checkpoint may hold it."""
+        return [(ours, self.prefix + theirs) for ours, theirs in getattr(self.family, self.format)] + self._head(task)
+
+    def _head(self, task):
+        """The rows of a task's head; none if the configuration says that what has these names is another task's."""
+        rows = {name: list(getattr(head, self.format)) for name, head in self.family.heads.items()}
+        named = [name for name, head in self.family.heads.items() if head.architecture in self._architectures]
+        own = rows.get(task, [])
+        shared = {theirs for _, theirs in own}.intersection(theirs for name in named for _, theirs in rows[name])
+        return [] if shared and task not in named else own
+
+    @property
+    def _architectures(self):
+        return self.config.get("architectures") or ()
 
     def class_names(self, task: str) -> list[str] | None:
         """Names of a published head's classes; generic ones where only their number is known, None without a head."""
+        rows = self._head(task)
+        if not rows:
+            return None
         named = sorted((int(i), name) for i, name in self.config.get("id2label", {}).items())
         if named:
             return [name for _, name in named]
-        bias = self.rows(task)[-1][0].removesuffix("/bias") + "/bias"
-        found = [
-            name for name in weight_names.foreign_names(bias, self.rows(task), self.dialect) if name in self.tensors
-        ]
+        bias = rows[-1][0].removesuffix("/bias") + "/bias"
+        found = [name for name in weight_names.foreign_names(bias, rows, self.dialect) if name in self.tensors]
         return [f"LABEL_{i}" for i in range(self.tensors.shape(found[0])[0])] if found else None
 
 

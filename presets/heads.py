@@ -11,6 +11,11 @@ def encoder_heads(architecture: str) -> dict[str, Head]:
 
     >>> from garden.presets.heads import encoder_heads
     >>> [head.architecture for head in encoder_heads("Bert").values()]
-    []
+    ['BertForTokenClassification']
     """
-    return {}
+    return {
+        "TokenClassifier": Head(
+            architecture=f"{architecture}ForTokenClassification",
+            huggingface=(("token_classifier/logits", "classifier"),),
+        ),
+    }

