@@ -10,11 +10,13 @@ if __name__ != "garden.layers":
 from .activations import activation
 from .attention import Attention, merge_heads, split_heads
 from .block import Block, PostNormBlock, PreNormBlock, Tap
+from .choices import FoldChoices, UnfoldChoices
 from .embeddings import Embeddings
 from .feedforward import FeedForward
 from .heads import ClassificationHead, MaskedLMHead, Pooler, TokenHead
 from .initializers import truncated_normal, weights_to_be_loaded
 from .mask import attention_mask, first_token_mask, positions
+from .pooling import Pooling, unit_length
 
 __all__ = [
     "Attention",
@@ -22,12 +24,15 @@ __all__ = [
     "ClassificationHead",
     "Embeddings",
     "FeedForward",
+    "FoldChoices",
     "MaskedLMHead",
     "Pooler",
+    "Pooling",
     "PostNormBlock",
     "PreNormBlock",
     "Tap",
     "TokenHead",
+    "UnfoldChoices",
     "activation",
     "attention_mask",
     "first_token_mask",
@@ -35,5 +40,6 @@ __all__ = [
     "positions",
     "split_heads",
     "truncated_normal",
+    "unit_length",
     "weights_to_be_loaded",
 ]

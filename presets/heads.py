@@ -11,6 +11,10 @@ def encoder_heads(architecture: str) -> dict[str, Head]:
 
     >>> from garden.presets.heads import encoder_heads
     >>> [head.architecture for head in encoder_heads("Bert").values()]
-    []
+    ['BertForMultipleChoice']
     """
-    return {}
+    return {
+        "MultipleChoice": Head(
+            architecture=f"{architecture}ForMultipleChoice", huggingface=(("classifier/logits", "classifier"),)
+        ),
+    }

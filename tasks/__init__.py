@@ -10,41 +10,60 @@ if __name__ != "garden.tasks":
 from garden import backbones
 
 from .batching import length_grouped, predict_sorted
+from .embedding_losses import CosineSimilarityLoss, MultipleNegativesRankingLoss
 from .masked_lm import Filling, MaskedLM
+from .multiple_choice import MultipleChoice
+from .multiple_choice_data import read_c3, read_race, read_swag
+from .multiple_choice_preprocessing import MultipleChoicePreprocessor
+from .neighbours import nearest, similarity
 from .next_sentence import NextSentence
 from .preprocessing import MaskedLMPreprocessor, TextClassifierPreprocessor
 from .replaced_token_detector import ReplacedTokenDetector
 from .saved_model import export_saved_model
 from .task import Task, family_class
 from .text_classifier import TextClassifier
+from .text_embedder import TextEmbedder, TextEmbedderPreprocessor
 
 __all__ = [
+    "CosineSimilarityLoss",
     "Filling",
     "MaskedLM",
     "MaskedLMPreprocessor",
+    "MultipleChoice",
+    "MultipleChoicePreprocessor",
+    "MultipleNegativesRankingLoss",
     "NextSentence",
     "ReplacedTokenDetector",
     "Task",
     "TextClassifier",
     "TextClassifierPreprocessor",
+    "TextEmbedder",
+    "TextEmbedderPreprocessor",
     "export_saved_model",
     "family_class",
     "length_grouped",
+    "nearest",
     "predict_sorted",
+    "read_c3",
+    "read_race",
+    "read_swag",
+    "similarity",
 ]
 
 _PREPROCESSORS = {
     MaskedLM: MaskedLMPreprocessor,
+    MultipleChoice: MultipleChoicePreprocessor,
     NextSentence: TextClassifierPreprocessor,
     ReplacedTokenDetector: TextClassifierPreprocessor,
     TextClassifier: TextClassifierPreprocessor,
+    TextEmbedder: TextEmbedderPreprocessor,
 }
 
 for _backbone in backbones():
     _parts = {"tokenizer_cls": _backbone.tokenizer_cls, "input_names": _backbone.input_names}
     _made = {
         preprocessor: family_class(preprocessor, _backbone, **_parts)
-        for preprocessor in (TextClassifierPreprocessor, MaskedLMPreprocessor)
+        for preprocessor in dict.fromkeys(_PREPROCESSORS.values())
     }
     _tasks = [
         family_class(task, _backbone, preprocessor_cls=_made[part])

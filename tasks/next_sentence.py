@@ -1,10 +1,10 @@
 """BERT's second pretraining task: does the second text follow the first?"""
 
-import keras
 import keras_hub
 
 from garden.layers import ClassificationHead
 
+from .problems import SingleLabel
 from .task import Task
 
 
@@ -28,6 +28,7 @@ class NextSentence(Task, keras_hub.models.Task):
 
     reads = "pooled_output"
     num_outputs = 2
+    problem = SingleLabel()
 
     def __init__(self, backbone, preprocessor=None, **kwargs):
         self.backbone = backbone
@@ -37,9 +38,4 @@ class NextSentence(Task, keras_hub.models.Task):
 
     def compile(self, optimizer="auto", loss="auto", *, metrics="auto", **kwargs):
         """Keras's `compile`; `"auto"` is Adam at 5e-5, cross-entropy from logits, and accuracy."""
-        super().compile(
-            optimizer=keras.optimizers.Adam(5e-5) if optimizer == "auto" else optimizer,
-            loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True) if loss == "auto" else loss,
-            metrics=[keras.metrics.SparseCategoricalAccuracy()] if metrics == "auto" else metrics,
-            **kwargs,
-        )
+        super().compile(**self.problem.settings(optimizer, loss, metrics), **kwargs)
