@@ -20,7 +20,7 @@ def similarity(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     [[1.0, 0.7071, 0.0]]
     """
     a, b = _unit_rows(a, b)
-    return a @ b.T
+    return _product(a, b)
 
 
 def nearest(
@@ -61,7 +61,7 @@ def _nearest(queries, corpus, top_k, block_size):
     rows = np.zeros((len(queries), 0), "int64")
     cosines = np.zeros((len(queries), 0), "float32")
     for start in range(0, len(corpus), block_size):
-        block = queries @ corpus[start : start + block_size].T
+        block = _product(queries, corpus[start : start + block_size])
         # A later row that only ties with the worst so far does not enter.
         new = np.flatnonzero((block > cosines[:, -1:]).any(0)) if rows.shape[1] == top_k else np.arange(block.shape[1])
         cosines = np.concatenate([cosines, block[:, new]], axis=1)
@@ -69,6 +69,11 @@ def _nearest(queries, corpus, top_k, block_size):
         best = np.argsort(-cosines, axis=1, kind="stable")[:, :top_k]
         rows, cosines = np.take_along_axis(rows, best, axis=1), np.take_along_axis(cosines, best, axis=1)
     return rows, cosines
+
+
+def _product(a, b):
+    # In float64, so that equal rows give equal float32 cosines in blocks of every shape.
+    return (a.astype("float64") @ b.astype("float64").T).astype("float32")
 
 
 def _unit_rows(a, b):

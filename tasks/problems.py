@@ -131,8 +131,7 @@ class Regression(Problem):
         return [keras.metrics.MeanAbsoluteError()]
 
     def check(self, y, num_classes, class_names):
-        # Infinity minus itself is no number.
-        return check_numbers(y, num_classes, "regression targets must be finite numbers", lambda y: y - y == 0)
+        return check_numbers(y, num_classes, "regression targets must be finite numbers", lambda y: abs(y) < np.inf)
 
     def values(self, logits):
         return logits[:, 0] if logits.shape[1] == 1 else logits
