@@ -15,8 +15,8 @@ from garden.presets import convert, export_to_transformers
 
 CONTEXTS = ["a good film", "the bads", "好电影 👍", "a bad film"] * 4
 QUESTIONS = ["the film", "a", "电影", "film"] * 4
-CHOICES = [["good", "bad"], ["bad", "good", "a film"], ["坏", "好", "影", "电"], ["good", "bad"]] * 4
-ANSWERS = [0, 0, 1, 1] * 4
+CHOICES = [["a film", "bad"], ["bad", "good", "film"], ["坏", "影", "好", "a"], ["the", "film"]] * 4
+ANSWERS = [0, 2, 1, 1] * 4
 SAMPLES = (CONTEXTS, QUESTIONS, CHOICES)
 
 

