@@ -11,6 +11,7 @@ from .activations import activation
 from .attention import Attention, merge_heads, split_heads
 from .block import Block, PostNormBlock, PreNormBlock, Tap
 from .bottleneck import Bottleneck, BottleneckAttention, BottleneckBlock, NarrowBlock, StackedBlock
+from .choices import FoldChoices, UnfoldChoices
 from .crf import CRF
 from .embeddings import Embeddings
 from .feedforward import FeedForward
@@ -18,6 +19,7 @@ from .heads import ClassificationHead, MaskedLMHead, Pooler, TokenHead, WideMask
 from .initializers import truncated_normal, weights_to_be_loaded
 from .mask import attention_mask, first_token_mask, positions
 from .norm import NoNorm, normalization
+from .pooling import Pooling, unit_length
 from .trigram import ProjectedEmbeddings, TrigramEmbeddings, trigram
 
 __all__ = [
@@ -30,10 +32,12 @@ __all__ = [
     "ClassificationHead",
     "Embeddings",
     "FeedForward",
+    "FoldChoices",
     "MaskedLMHead",
     "NarrowBlock",
     "NoNorm",
     "Pooler",
+    "Pooling",
     "PostNormBlock",
     "PreNormBlock",
     "ProjectedEmbeddings",
@@ -41,6 +45,7 @@ __all__ = [
     "Tap",
     "TokenHead",
     "TrigramEmbeddings",
+    "UnfoldChoices",
     "WideMaskedLMHead",
     "activation",
     "attention_mask",
@@ -52,5 +57,6 @@ __all__ = [
     "split_heads",
     "trigram",
     "truncated_normal",
+    "unit_length",
     "weights_to_be_loaded",
 ]

@@ -10,6 +10,7 @@ from . import weight_names
 from .errors import CheckpointError
 from .family import Family, families
 from .formats import H5Weights, open_weights
+from .sentence_transformers import read_pooling
 
 # Hugging Face and Google write "gelu" for whatever their code computes: erf in transformers, tanh in Google's since
 # 2019.
@@ -111,6 +112,12 @@ class Checkpoint:
     @property
     def _architectures(self):
         return self.config.get("architectures") or ()
+
+    @property
+    def embedder_arguments(self) -> dict:
+        """How tokens become an embedding, where the folder is one of sentence-transformers."""
+        folder = self.path if self.path.is_dir() else self.path.parent
+        return read_pooling(folder, self.arguments["max_sequence_length"])
 
     def class_names(self, task: str) -> list[str] | None:
         """Names of a published head's classes; generic ones where only their number is known, None without a head."""

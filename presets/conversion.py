@@ -13,6 +13,7 @@ from .checkpoint import read_checkpoint
 from .family import families, family_of
 from .formats import write_safetensors
 from .location import locate
+from .sentence_transformers import write_pooling
 
 # transformers calls the exact GELU "gelu".
 _ACTIVATIONS = {"gelu_erf": "gelu", "gelu_tanh": "gelu_pytorch_tanh"}
@@ -72,7 +73,7 @@ def export_to_transformers(model, folder) -> None:
     rows = [(ours, prefix + theirs) for ours, theirs in family.huggingface] + list(head.huggingface if head else ())
     # A head that does not read the pooler is published without one.
     reads = getattr(model, "reads", "pooled_output")
-    left_out = family.optional if reads != "pooled_output" else ()
+    left_out = family.optional if head and reads != "pooled_output" else ()
     variables = [v for v in model.weights if not (left_out and v.path.startswith(left_out))]
     with whole_folder(folder) as draft:
         tensors = dict(weight_names.export(variables, rows, weight_names.HUGGING_FACE))
@@ -81,6 +82,9 @@ def export_to_transformers(model, folder) -> None:
         _write_json(draft / "config.json", config)
         if getattr(model, "preprocessor", None):
             _save_tokenizer(model.preprocessor.tokenizer, draft, backbone.max_sequence_length)
+        if isinstance(model, garden.tasks.TextEmbedder):
+            length = model.preprocessor.sequence_length if model.preprocessor else backbone.max_sequence_length
+            write_pooling(draft, model.pooling_mode, model.normalize, backbone.hidden_dim, length)
 
 
 def _load(source, task):
@@ -112,6 +116,8 @@ def _config(model, backbone, family, head):
         config["label2id"] = {name: i for i, name in enumerate(names)}
     if getattr(model, "preprocessor", None):
         config["pad_token_id"] = model.preprocessor.tokenizer.pad_token_id
+    if hasattr(model, "problem"):
+        config["problem_type"] = model.problem.name
     return {"model_type": family.model_type, "architectures": [architecture], **family.write_config(config)}
 
 

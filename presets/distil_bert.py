@@ -47,6 +47,10 @@ FAMILY = Family(
             architecture="DistilBertForSequenceClassification",
             huggingface=(("pooler/dense", "pre_classifier"), ("classifier/logits", "classifier")),
         ),
+        "MultipleChoice": Head(
+            architecture="DistilBertForMultipleChoice",
+            huggingface=(("pooler/dense", "pre_classifier"), ("classifier/logits", "classifier")),
+        ),
     },
     tied={"vocab_projector.weight": "embeddings.word_embeddings.weight"},
     ignored=LEFTOVERS | {r"^(vocab_|pre_classifier\.|classifier\.|qa_outputs\.)": "a head of another task"},

@@ -80,12 +80,16 @@ _DISCRIMINATOR = Family(
             architecture="ElectraForSequenceClassification",
             huggingface=(("pooler/dense", "classifier.dense"), ("classifier/logits", "classifier.out_proj")),
         ),
+        "MultipleChoice": Head(
+            architecture="ElectraForMultipleChoice",
+            huggingface=(("pooler/dense", "sequence_summary.summary"), ("classifier/logits", "classifier")),
+        ),
     },
     tied={"generator_lm_head.weight": "embeddings.word_embeddings.weight"},
     ignored=LEFTOVERS
     | {
         r"^(generator_|discriminator_predictions[./])": "a head of another task",
-        r"^(classifier\.|qa_outputs\.|task_specific/)": "a head of another task",
+        r"^(classifier\.|sequence_summary\.|qa_outputs\.|task_specific/)": "a head of another task",
         r"^generator/": "the generator, a network of its own, which #generator behind the name loads",
     },
     read_config=_read,

@@ -11,9 +11,12 @@ def encoder_heads(architecture: str) -> dict[str, Head]:
 
     >>> from garden.presets.heads import encoder_heads
     >>> [head.architecture for head in encoder_heads("Bert").values()]
-    ['BertForTokenClassification']
+    ['BertForMultipleChoice', 'BertForTokenClassification']
     """
     return {
+        "MultipleChoice": Head(
+            architecture=f"{architecture}ForMultipleChoice", huggingface=(("classifier/logits", "classifier"),)
+        ),
         "TokenClassifier": Head(
             architecture=f"{architecture}ForTokenClassification",
             huggingface=(("token_classifier/logits", "classifier"),),

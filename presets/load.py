@@ -99,11 +99,12 @@ def load_task(preset, cls: type, load_weights: bool = True, **kwargs):
     cls = cls.for_backbone(source.backbone_cls)
     dtype = {"dtype": kwargs.pop("dtype")} if "dtype" in kwargs else {}
     backbone = source.build(**dtype)
+    kwargs = cls.complete(kwargs, source.checkpoint) if source.checkpoint else kwargs
     settings = {name: kwargs.pop(name) for name in cls.preprocessor_settings if name in kwargs}
     if "preprocessor" not in kwargs and source.checkpoint:
         settings.setdefault("sequence_length", backbone.max_sequence_length)
         kwargs["preprocessor"] = cls.preprocessor_cls(source.tokenizer(backbone.tokenizer_cls), **settings)
-    task = cls(backbone=backbone, **(cls.complete(kwargs, source.checkpoint) if source.checkpoint else kwargs))
+    task = cls(backbone=backbone, **kwargs)
     if load_weights:
         unread = () if cls.reads == "pooled_output" else source.checkpoint.family.optional
         _note(task, fill(task, source.checkpoint, cls.__base__.__name__, source.untrained), unread)

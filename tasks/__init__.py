@@ -10,23 +10,33 @@ if __name__ != "garden.tasks":
 from garden import backbones
 
 from .batching import length_grouped, predict_sorted
+from .embedding_losses import CosineSimilarityLoss, MultipleNegativesRankingLoss
 from .entities import EntityScores, EntitySpan, Score, bio_labels, entity_scores, spans
 from .masked_lm import Filling, MaskedLM
+from .multiple_choice import MultipleChoice
+from .multiple_choice_data import read_c3, read_race, read_swag
+from .multiple_choice_preprocessing import MultipleChoicePreprocessor
+from .neighbours import nearest, similarity
 from .next_sentence import NextSentence, SentenceOrder
 from .preprocessing import MaskedLMPreprocessor, TextClassifierPreprocessor
 from .replaced_token_detector import ReplacedTokenDetector
 from .saved_model import export_saved_model
 from .task import Task, family_class
 from .text_classifier import TextClassifier
+from .text_embedder import TextEmbedder, TextEmbedderPreprocessor
 from .token_classifier import Entity, TokenClassifier
 from .token_classifier_preprocessor import TokenClassifierPreprocessor
 
 __all__ = [
+    "CosineSimilarityLoss",
     "Entity",
     "EntityScores",
     "Filling",
     "MaskedLM",
     "MaskedLMPreprocessor",
+    "MultipleChoice",
+    "MultipleChoicePreprocessor",
+    "MultipleNegativesRankingLoss",
     "NextSentence",
     "ReplacedTokenDetector",
     "Score",
@@ -35,6 +45,8 @@ __all__ = [
     "Task",
     "TextClassifier",
     "TextClassifierPreprocessor",
+    "TextEmbedder",
+    "TextEmbedderPreprocessor",
     "TokenClassifier",
     "TokenClassifierPreprocessor",
     "bio_labels",
@@ -42,16 +54,23 @@ __all__ = [
     "export_saved_model",
     "family_class",
     "length_grouped",
+    "nearest",
     "predict_sorted",
+    "read_c3",
+    "read_race",
+    "read_swag",
+    "similarity",
     "spans",
 ]
 
 _PREPROCESSORS = {
     MaskedLM: MaskedLMPreprocessor,
+    MultipleChoice: MultipleChoicePreprocessor,
     NextSentence: TextClassifierPreprocessor,
     ReplacedTokenDetector: TextClassifierPreprocessor,
     SentenceOrder: TextClassifierPreprocessor,
     TextClassifier: TextClassifierPreprocessor,
+    TextEmbedder: TextEmbedderPreprocessor,
     TokenClassifier: TokenClassifierPreprocessor,
 }
 

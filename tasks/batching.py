@@ -82,13 +82,14 @@ def grouped_rows(
     yield last
 
 
-def predict_sorted(task, x, batch_size: int = 32) -> np.ndarray:
+def predict_sorted(task, x, batch_size: int = 32, lengths: np.ndarray | None = None) -> np.ndarray:
     """What `task.predict(x)` gives, computed from the shortest to the longest text and returned in the order of `x`.
 
     Args:
         task: a task with a preprocessor.
         x: list of strings, or a tuple of two lists.
         batch_size: rows a step.
+        lengths: int (len(x),), what to sort by; None counts the tokens of each row.
 
     Returns:
         float32 (len(x), ...); no rows for an empty list.
@@ -98,7 +99,7 @@ def predict_sorted(task, x, batch_size: int = 32) -> np.ndarray:
     """
     if task.preprocessor is None:
         raise ValueError(f"{task.name} has no preprocessor, so it cannot read text: predict on token ids instead.")
-    lengths = token_counts(x, task.preprocessor.tokenizer)
+    lengths = token_counts(x, task.preprocessor.tokenizer) if lengths is None else lengths
     if not len(lengths):
         return np.zeros((0, *task.output_shape[1:]), "float32")
     order = np.argsort(lengths, kind="stable")

@@ -1,6 +1,7 @@
 """Checks on the host, before a compiled step: inside it JAX clamps what is out of range and GPUs return zeros."""
 
 import sys
+from collections.abc import Callable
 
 import numpy as np
 
@@ -48,6 +49,55 @@ def check_token_ids(x, vocabulary_size: int, max_sequence_length: int):
         )
     checked = _in_range(ids, vocabulary_size, f"token ids must be from 0 to {vocabulary_size - 1}")
     return {**x, "token_ids": checked}
+
+
+def check_numbers(y, width: int, rule: str, valid: Callable):
+    """Returns targets as float32, all of them `valid`, one row of `width` numbers an example.
+
+    Args:
+        y: numbers (b, width), or (b,) where `width` is 1: an array, a list or a TensorFlow tensor.
+        width: numbers an example.
+        rule: what the targets have to be, for the message.
+        valid: from an array or tensor of numbers to booleans, True where a number is what the rule says.
+
+    Raises:
+        ValueError: targets that are no numbers, of another shape, or not valid; in a pipeline InvalidArgumentError.
+
+    >>> from garden.tasks.checks import check_numbers
+    >>> check_numbers([1, 0], 1, "targets must be 0 or 1", lambda y: (y == 0) | (y == 1)).tolist()
+    [1.0, 0.0]
+    """
+    numbers = y if _is_tensorflow(y) else _array(y, rule)
+    shape = tuple(numbers.shape)
+    if shape[1:] != (width,) and not (width == 1 and len(shape) == 1):
+        raise ValueError(f"{rule}, {width} for each example, but they have the shape {shape}.")
+    if _is_tensorflow(y):
+        return _valid_tensorflow(y, rule, valid)
+    wrong = np.argwhere(~valid(numbers))
+    if wrong.size:
+        raise ValueError(f"{rule}, not {numbers[tuple(wrong[0])]} (example {wrong[0][0]}).")
+    return numbers.astype("float32")
+
+
+def _array(y, rule):
+    try:
+        numbers = np.asarray(y)
+    except ValueError:  # rows of different length
+        raise ValueError(f"{rule}, and as many for each example.") from None
+    if numbers.dtype.kind not in "biuf":
+        wrong = next((value for value in numbers.flat if not isinstance(value, (int, float, np.number))), numbers)
+        raise ValueError(f"{rule}, not {wrong!r}.")
+    return numbers.astype("float32") if numbers.dtype.kind == "b" else numbers
+
+
+def _valid_tensorflow(y, rule, valid):
+    import tensorflow as tf
+
+    if not (y.dtype.is_integer or y.dtype.is_floating or y.dtype.is_bool):
+        raise ValueError(f"{rule}, not {y.dtype.name}.")
+    numbers = tf.cast(y, "float32")
+    with tf.control_dependencies([tf.debugging.Assert(tf.reduce_all(valid(numbers)), [f"{rule}; got", y])]):
+        return tf.identity(numbers)
 
 
 def _in_range(values, limit, rule):

@@ -49,8 +49,8 @@ def spans(labels: Iterable[str]) -> list[EntitySpan]:
     Reference: seqeval's `get_entities`, which follows the CoNLL-2000 task's conlleval.
 
     >>> from garden.tasks.entities import spans
-    >>> spans(["I-PER", "I-PER", "O", "B-LOC", "I-ORG"])
-    [EntitySpan(type='PER', start=0, end=2), EntitySpan(type='LOC', start=3, end=4), EntitySpan(type='ORG', start=4, end=5)]
+    >>> [tuple(span) for span in spans(["I-PER", "I-PER", "O", "B-LOC", "I-ORG"])]
+    [('PER', 0, 2), ('LOC', 3, 4), ('ORG', 4, 5)]
     """
     found, open_type = [], None
     for i, (prefix, type_) in enumerate(map(_parts, labels)):

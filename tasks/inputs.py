@@ -3,8 +3,6 @@
 import keras
 import numpy as np
 
-from garden.strings import as_strings
-
 from .checks import check_token_ids
 
 
@@ -31,9 +29,9 @@ def check_samples(task, x, y=None):
         x = check_token_ids(x, task.backbone.vocabulary_size, task.backbone.max_sequence_length)
         sizes = {name: len(array) for name, array in x.items()}
     else:
-        columns = [np.array(as_strings(column)[0], dtype=object) for column in (x if isinstance(x, tuple) else (x,))]
+        columns = task.text_columns(x)
         sizes = {f"text {i + 1}": len(column) for i, column in enumerate(columns)}
-        x = tuple(columns) if isinstance(x, tuple) else columns[0]
+        x = columns if isinstance(x, tuple) else columns[0]
     if y is not None:
         y = np.asarray(task.check_targets(y))
         sizes["the targets"] = len(y)

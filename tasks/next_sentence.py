@@ -1,10 +1,10 @@
 """The second pretraining task: does the second text follow the first (BERT), or precede it (ALBERT)?"""
 
-import keras
 import keras_hub
 
 from garden.layers import ClassificationHead
 
+from .problems import SingleLabel
 from .task import Task
 
 
@@ -13,6 +13,7 @@ class _SentencePair(Task, keras_hub.models.Task):
 
     reads = "pooled_output"
     num_outputs = 2
+    problem = SingleLabel()
 
     def __init__(self, backbone, preprocessor=None, **kwargs):
         self.backbone = backbone
@@ -22,12 +23,7 @@ class _SentencePair(Task, keras_hub.models.Task):
 
     def compile(self, optimizer="auto", loss="auto", *, metrics="auto", **kwargs):
         """Keras's `compile`; `"auto"` is Adam at 5e-5, cross-entropy from logits, and accuracy."""
-        super().compile(
-            optimizer=keras.optimizers.Adam(5e-5) if optimizer == "auto" else optimizer,
-            loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True) if loss == "auto" else loss,
-            metrics=[keras.metrics.SparseCategoricalAccuracy()] if metrics == "auto" else metrics,
-            **kwargs,
-        )
+        super().compile(**self.problem.settings(optimizer, loss, metrics), **kwargs)
 
 
 class NextSentence(_SentencePair):

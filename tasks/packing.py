@@ -5,7 +5,7 @@ from itertools import chain
 
 import numpy as np
 
-TRUNCATIONS = ("round_robin", "waterfall")
+TRUNCATIONS = ("round_robin", "waterfall", "first")
 
 
 def pack(
@@ -24,7 +24,7 @@ def pack(
         segments: one or two lists of b rows of ids.
         start, end, pad: ids of the special tokens; truncation never cuts them.
         sequence_length: the most tokens of a row, special tokens included.
-        truncate: "round_robin" or "waterfall", see `kept_lengths`.
+        truncate: "round_robin", "waterfall" or "first", see `kept_lengths`.
         pad_to_multiple_of: None pads to `sequence_length`, a number to the longest row rounded up to that multiple.
         between: further special tokens, in front of B.
 
@@ -62,12 +62,16 @@ def kept_lengths(first: np.ndarray, second: np.ndarray, budget: int, truncate: s
     """How many tokens of each of two segments, given their lengths (b,), fit together into `budget`.
 
     "round_robin" is BERT's rule: the longer segment loses a token at a time, the second where they tie. "waterfall"
-    keeps as much of the first as fits, and fills the rest with the second.
+    keeps as much of the first as fits, and fills the rest with the second. "first" cuts the first: it keeps as much of
+    the second as fits, and fills the rest with the first.
 
     >>> first, second = kept_lengths(np.array([9, 2]), np.array([9, 9]), 7, "round_robin")
     >>> first.tolist(), second.tolist()
     ([4, 2], [3, 5])
     """
+    if truncate == "first":
+        second = np.minimum(second, budget)
+        return np.minimum(first, budget - second), second
     if truncate == "round_robin":
         first = np.minimum(first, np.maximum(budget - second, (budget + 1) // 2))
     else:

@@ -18,7 +18,7 @@ class TextClassifierPreprocessor(TextPacker, keras_hub.models.TextClassifierPrep
         tokenizer: a garden tokenizer.
         sequence_length: the most tokens of a row, special tokens included.
         truncate: what a pair that is too long loses, with "round_robin" the end of the longer segment, as BERT does,
-            with "waterfall" the end of the second as long as it has one.
+            with "waterfall" the end of the second as long as it has one, with "first" the end of the first.
         pad_to_multiple_of: None pads every row to `sequence_length`, one shape for all batches, which a TPU needs. A
             number pads each batch to its longest row, rounded up to that multiple.
 

@@ -1,9 +1,11 @@
 """What all tasks share: presets in any format, the classes of the families, and checks on the host."""
 
 import keras
+import numpy as np
 
 from garden.backbone import Backbone
 from garden.files import whole_folder
+from garden.strings import as_strings
 
 from .checks import check_labels, check_token_ids
 from .inputs import check_samples, is_dataset, shuffled
@@ -87,19 +89,19 @@ class Task:
             ValueError: see `garden.tasks.inputs.check_samples`.
         """
         if not is_dataset(x):
-            x, y = self.check_samples(x, y)
+            x, y = self.training_samples(x, y)
             if shuffle:
                 x, y, sample_weight, batch_size = shuffled(x, y, sample_weight, batch_size), None, None, None
         if validation_data is not None and not is_dataset(validation_data):
             held_x, held_y, held_weight = keras.utils.unpack_x_y_sample_weight(validation_data)
-            validation_data = (*self.check_samples(held_x, held_y), held_weight)
+            validation_data = (*self.training_samples(held_x, held_y), held_weight)
         # A dataset has its own order: Keras would warn that it cannot shuffle it.
         return super().fit(x, y, batch_size, sample_weight, validation_data, shuffle=False, **kwargs)
 
     def evaluate(self, x=None, y=None, *args, **kwargs):
         """Keras's `evaluate` on raw samples, checked first; see `fit`."""
         if not is_dataset(x) and not kwargs.get("_use_cached_eval_dataset"):
-            x, y = self.check_samples(x, y)
+            x, y = self.training_samples(x, y)
         return super().evaluate(x, y, *args, **kwargs)
 
     def predict(self, x=None, *args, **kwargs):
@@ -115,6 +117,15 @@ class Task:
         if self.preprocessor is None:
             x = check_token_ids(x, self.backbone.vocabulary_size, self.backbone.max_sequence_length)
         return keras.utils.pack_x_y_sample_weight(x, self.check_targets(y), sample_weight)
+
+    def text_columns(self, x) -> tuple[np.ndarray, ...]:
+        """The columns of text in raw samples, as object arrays; raises ValueError where something is no string."""
+        columns = x if isinstance(x, tuple) else (x,)
+        return tuple(np.array(as_strings(column)[0], dtype=object) for column in columns)
+
+    def training_samples(self, x, y=None):
+        """Samples in memory to train or evaluate on; more may be asked of them than of those to predict."""
+        return self.check_samples(x, y)
 
     def check_samples(self, x, y=None):
         """Returns samples in memory in the form that KerasHub takes, or raises; see `garden.tasks.inputs`."""

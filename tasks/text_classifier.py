@@ -1,14 +1,13 @@
-"""Classification of a text or a pair of texts."""
+"""Classification of a text or a pair of texts: one class, any number of classes, or a number."""
 
-import keras
 import keras_hub
 import numpy as np
 
 from garden.layers import ClassificationHead, Pooler
 
 from .batching import predict_sorted
-from .checks import check_labels
 from .class_task import ClassTask
+from .problems import find_problem
 
 
 class TextClassifier(ClassTask, keras_hub.models.TextClassifier):
@@ -20,16 +19,18 @@ class TextClassifier(ClassTask, keras_hub.models.TextClassifier):
 
     Args:
         backbone: a garden backbone.
-        num_classes: number of classes; may be left out with `class_names`.
+        num_classes: number of classes, or of numbers; may be left out with `class_names`, and for one number.
         preprocessor: from strings to inputs; None to feed token ids.
         dropout: rate before the logits; None means the backbone's `classifier_dropout`.
         class_names: the classes' names in the order of their ids; they are saved in the preset.
+        problem: `"single_label_classification"`, `"multi_label_classification"` (targets are 0 or 1 (b, c), or lists of
+            names) or `"regression"` (targets are numbers); see `garden.tasks.problems`.
 
     Returns:
         Logits (b, c).
 
     Raises:
-        ValueError: as many names as classes are not given, or a label is out of range.
+        ValueError: as many names as classes are not given, a label is out of range, or there is no such problem.
 
     ```python
     classifier = garden.tasks.TextClassifier.from_preset("all_minilm_l6_v2_en", class_names=["bad", "good"])
@@ -41,10 +42,21 @@ class TextClassifier(ClassTask, keras_hub.models.TextClassifier):
     reads = "pooled_output"
     activation = None  # what KerasHub's `compile` asks to learn that the outputs are logits
 
-    def __init__(self, backbone, num_classes=None, preprocessor=None, dropout=None, class_names=None, **kwargs):
+    def __init__(
+        self,
+        backbone,
+        num_classes=None,
+        preprocessor=None,
+        dropout=None,
+        class_names=None,
+        problem="single_label_classification",
+        **kwargs,
+    ):
         self.backbone = backbone
         self.preprocessor = preprocessor
-        self.set_classes(num_classes, class_names, dropout)
+        self.problem = find_problem(problem)
+        usual = None if class_names else self.problem.num_classes
+        self.set_classes(num_classes or usual, class_names, dropout)
         dtype = backbone.dtype_policy
         self.head = ClassificationHead(self.num_classes, self.dropout, dtype=dtype, name="classifier")
         self.pooler, outputs = None, backbone(backbone.input)
@@ -55,7 +67,11 @@ class TextClassifier(ClassTask, keras_hub.models.TextClassifier):
             pooled = outputs["pooled_output"]
         super().__init__(inputs=backbone.input, outputs=self.head(pooled), **kwargs)
 
-    def predict_labels(self, x, batch_size: int = 32) -> tuple[list[str], np.ndarray]:
+    def compile(self, optimizer="auto", loss="auto", *, metrics="auto", **kwargs):
+        """Keras's `compile`; `"auto"` is Adam at 5e-5, and the loss and metrics of the problem."""
+        super().compile(**self.problem.settings(optimizer, loss, metrics), **kwargs)
+
+    def predict_labels(self, x, batch_size: int = 32) -> tuple[list, np.ndarray]:
         """The most probable class of each text, by name, and the probabilities of all.
 
         Args:
@@ -63,17 +79,51 @@ class TextClassifier(ClassTask, keras_hub.models.TextClassifier):
             batch_size: texts a step; texts of similar length share one.
 
         Returns:
-            Names, or ids as strings when there are no names, and float32 (len(x), c).
+            Names, or ids as strings when there are no names, and float32 (len(x), c). Of a multi-label classifier a
+            list of names for each text, those above 0.5.
+
+        Raises:
+            ValueError: something in `x` is not a string, or the problem is a regression.
+        """
+        values = self.predict_values(x, batch_size)
+        return self.problem.labels(values, self.names), values
+
+    def predict_values(self, x, batch_size: int = 32) -> np.ndarray:
+        """The number of each text of a regression; of the other problems the probabilities of all classes.
+
+        Args:
+            x, batch_size: as in `predict_labels`.
+
+        Returns:
+            float32 (len(x), c); (len(x),) for a regression of one number.
 
         Raises:
             ValueError: something in `x` is not a string.
         """
-        logits = predict_sorted(self, x, batch_size)
-        probabilities = np.exp(logits - logits.max(-1, keepdims=True))
-        probabilities /= probabilities.sum(-1, keepdims=True)
-        return [self.names[i] for i in probabilities.argmax(-1)], probabilities
+        return self.problem.values(predict_sorted(self, x, batch_size))
 
     def check_targets(self, y):
-        # Anything but sparse labels is the business of the loss that the user compiled.
-        sparse = isinstance(self.loss, keras.losses.SparseCategoricalCrossentropy)
-        return check_labels(y, self.num_classes) if y is not None and sparse else y
+        # Targets of another loss than the problem's own are the business of the user who compiled it.
+        own = isinstance(self.loss, type(self.problem.loss()))
+        return self.problem.check(y, self.num_classes, self.class_names) if y is not None and own else y
+
+    @classmethod
+    def from_garden_preset(cls, path, load_weights=True, **kwargs):
+        if kwargs.get("problem", "") not in ("", cls._saved(path).get("problem")) and not kwargs.get("class_names"):
+            kwargs.setdefault("num_classes", find_problem(kwargs["problem"]).num_classes)
+        return super().from_garden_preset(path, load_weights, **kwargs)
+
+    @classmethod
+    def complete(cls, arguments, checkpoint):
+        names = checkpoint.class_names("TextClassifier") or []
+        # A head of one output is a regression where the configuration does not say what it is, as in transformers.
+        usual = "regression" if len(names) == 1 else "single_label_classification"
+        published = checkpoint.config.get("problem_type") or usual
+        if arguments.get("problem", published) != published:
+            return arguments
+        arguments = super().complete(arguments, checkpoint)
+        same = len(names) == (arguments.get("num_classes") or len(arguments.get("class_names") or ()))
+        return {"problem": published, **arguments} if same else arguments
+
+    def get_config(self):
+        return {**super().get_config(), "problem": self.problem.name}

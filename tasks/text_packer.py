@@ -1,5 +1,6 @@
 """The part that turns raw strings into packed rows of ids, eagerly in NumPy or inside a `tf.data` pipeline."""
 
+import keras_hub
 import numpy as np
 
 from garden.strings import as_one_leaf, as_strings, in_graph, is_text
@@ -44,8 +45,13 @@ class TextPacker:
         sizes = [len(texts) if batched else "one string" for texts, batched in columns]
         if len(set(sizes)) > 1:
             raise ValueError(f"The segments of a pair differ in size, {sizes[0]} and {sizes[1]}: give as many of each.")
+        packed = self.pack_ids(*(self.tokenizer.ids(texts) for texts, _ in columns))
+        return packed if columns[0][1] else {name: rows[0] for name, rows in packed.items()}
+
+    def pack_ids(self, *segments: list[list[int]]) -> dict[str, np.ndarray]:
+        """The arrays (b, t) of `input_names`, of one or two segments of b rows of ids."""
         packed = pack(
-            [self.tokenizer.ids(texts) for texts, _ in columns],
+            segments,
             start=self.tokenizer.start_token_id,
             end=self.tokenizer.end_token_id,
             pad=self.tokenizer.pad_token_id,
@@ -54,8 +60,7 @@ class TextPacker:
             pad_to_multiple_of=self.pad_to_multiple_of,
             between=self.tokenizer.between_ids,
         )
-        batched = columns[0][1]
-        return {name: packed[name] if batched else packed[name][0] for name in self.input_names}
+        return {name: packed[name] for name in self.input_names}
 
     def packed_spec(self) -> dict[str, tuple[str, int | None]]:
         """The dtype and the last axis of each array of `pack_strings`; None where it differs from batch to batch."""
@@ -63,13 +68,31 @@ class TextPacker:
         return dict.fromkeys(self.input_names, ("int32", width))
 
 
-def run(function, x, spec: dict[str, tuple[str, int | None]]) -> dict:
+class TextPreprocessor(keras_hub.models.Preprocessor):
+    """What KerasHub's preprocessors of text hold, as the base of one for a task that it does not have.
+
+    Args:
+        tokenizer, sequence_length, truncate: as in `garden.tasks.TextClassifierPreprocessor`.
+    """
+
+    def __init__(self, tokenizer, sequence_length, truncate, **kwargs):
+        super().__init__(**kwargs)
+        self.tokenizer = tokenizer
+        self.sequence_length = sequence_length
+        self.truncate = truncate
+
+    def get_config(self) -> dict:
+        return {**super().get_config(), "sequence_length": self.sequence_length, "truncate": self.truncate}
+
+
+def run(function, x, spec: dict[str, tuple[str, int | None]], rows: tuple | None = None) -> dict:
     """The dict of arrays `function(*segments)` of the text `x`: at once, or in a graph whenever a batch reaches it.
 
     Args:
         function: takes one or two columns of text and gives the arrays that `spec` names.
         x: a string or a batch of them, or a tuple of two such segments.
-        spec: for each array its dtype and last axis, None where that is open; the other axes are those of the text.
+        spec: for each array its dtype and last axis, None where that is open.
+        rows: the other axes; None for those of the last segment.
     """
     segments = x if isinstance(x, tuple) else (x,)
     if not in_graph():
@@ -84,5 +107,5 @@ def run(function, x, spec: dict[str, tuple[str, int | None]]) -> dict:
 
     tensors = tf.numpy_function(arrays, segments, [dtype for dtype, _ in spec.values()])
     for tensor, (_, width) in zip(tensors, spec.values(), strict=True):
-        tensor.set_shape(segments[0].shape.concatenate([width]))
+        tensor.set_shape(tf.TensorShape(segments[-1].shape if rows is None else rows).concatenate([width]))
     return dict(zip(spec, tensors, strict=True))

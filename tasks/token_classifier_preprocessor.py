@@ -47,7 +47,7 @@ class TokenClassifierPreprocessor(keras_hub.models.Preprocessor):
     input_names = ("token_ids", "segment_ids", "padding_mask")
 
     def __init__(self, tokenizer, sequence_length=512, split="words", *, pad_to_multiple_of=None, **kwargs):
-        check_settings(1, sequence_length, "round_robin", pad_to_multiple_of)
+        check_settings(2, sequence_length, "round_robin", pad_to_multiple_of)
         if split not in SPLITS:
             raise ValueError(f"split={split!r} is no way to split a string: take {' or '.join(SPLITS)}.")
         super().__init__(**kwargs)

@@ -81,7 +81,13 @@ def waterfall(first, second, budget):
     return first, second[: budget - len(first)]
 
 
-@pytest.mark.parametrize(("truncate", "rule"), [("round_robin", googles_rule), ("waterfall", waterfall)])
+def first_loses(first, second, budget):
+    return tuple(reversed(waterfall(second, first, budget)))
+
+
+@pytest.mark.parametrize(
+    ("truncate", "rule"), [("round_robin", googles_rule), ("waterfall", waterfall), ("first", first_loses)]
+)
 def test_pairs_that_are_cut(truncate, rule):
     tokenizer = BertTokenizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefghijklmnop"])
     pairs = [(list("abcdefgh"[:a]), list("ijklmnop"[:b])) for a in range(9) for b in range(9)]
