@@ -22,6 +22,7 @@ class Backbone(keras_hub.models.Backbone):
         classifier_pooler: arguments of the `garden.layers.Pooler` that a classifier puts on a backbone without a
             `pooled_output`; None where there is one.
         classifier_dropout: rate before a classifier's logits, where the user gives none.
+        question_answering_dropout: likewise before the logits of answers.
 
     >>> import garden
     >>> backbone = garden.BertBackbone(50, num_layers=2, num_heads=2, hidden_dim=8, intermediate_dim=16)
@@ -32,6 +33,7 @@ class Backbone(keras_hub.models.Backbone):
     input_names = ("token_ids", "segment_ids", "padding_mask")
     classifier_pooler = None
     classifier_dropout = 0.1
+    question_answering_dropout = 0.0
 
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)

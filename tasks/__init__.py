@@ -10,32 +10,52 @@ if __name__ != "garden.tasks":
 from garden import backbones
 
 from .batching import length_grouped, predict_sorted
+from .cmrc_metrics import CMRC
 from .masked_lm import Filling, MaskedLM
 from .next_sentence import NextSentence
 from .preprocessing import MaskedLMPreprocessor, TextClassifierPreprocessor
+from .question_answering import QuestionAnswering
+from .question_answering_preprocessor import QuestionAnsweringPreprocessor
 from .replaced_token_detector import ReplacedTokenDetector
 from .saved_model import export_saved_model
+from .span_decoding import Answer, Candidate, decode
+from .squad import Example, Span, read_squad, write_predictions
+from .squad_metrics import SQUAD, best_null_threshold, evaluate_answers
 from .task import Task, family_class
 from .text_classifier import TextClassifier
 
 __all__ = [
+    "CMRC",
+    "SQUAD",
+    "Answer",
+    "Candidate",
+    "Example",
     "Filling",
     "MaskedLM",
     "MaskedLMPreprocessor",
     "NextSentence",
+    "QuestionAnswering",
+    "QuestionAnsweringPreprocessor",
     "ReplacedTokenDetector",
+    "Span",
     "Task",
     "TextClassifier",
     "TextClassifierPreprocessor",
+    "best_null_threshold",
+    "decode",
+    "evaluate_answers",
     "export_saved_model",
     "family_class",
     "length_grouped",
     "predict_sorted",
+    "read_squad",
+    "write_predictions",
 ]
 
 _PREPROCESSORS = {
     MaskedLM: MaskedLMPreprocessor,
     NextSentence: TextClassifierPreprocessor,
+    QuestionAnswering: QuestionAnsweringPreprocessor,
     ReplacedTokenDetector: TextClassifierPreprocessor,
     TextClassifier: TextClassifierPreprocessor,
 }
@@ -44,7 +64,7 @@ for _backbone in backbones():
     _parts = {"tokenizer_cls": _backbone.tokenizer_cls, "input_names": _backbone.input_names}
     _made = {
         preprocessor: family_class(preprocessor, _backbone, **_parts)
-        for preprocessor in (TextClassifierPreprocessor, MaskedLMPreprocessor)
+        for preprocessor in dict.fromkeys(_PREPROCESSORS.values())
     }
     _tasks = [
         family_class(task, _backbone, preprocessor_cls=_made[part])
