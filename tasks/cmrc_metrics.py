@@ -20,8 +20,8 @@ def segments(text: str) -> list[str]:
     """Chinese characters one by one and the words between them, lower-cased, without the script's list of punctuation.
 
     Words are cut as NLTK cuts them, but for its list of English contractions in one word, such as "cannot", for ends of
-    sentences inside a stretch of English, which take a trained model to find, and for a few runs of commas and
-    apostrophes.
+    sentences inside a stretch of English, which take a trained model to find, for opening quotation marks, which NLTK
+    tells from closing ones, and for a few runs of commas and apostrophes.
 
     >>> segments("约1,546年，在Berlin（德国）")
     ['约', '1,546', '年', '在', 'berlin', '德', '国']
