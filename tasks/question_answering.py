@@ -111,7 +111,11 @@ class QuestionAnswering(Task, keras_hub.models.Task):
         Raises:
             ValueError: a question or a passage is empty, or there are not as many of each.
         """
-        for name, value in (("n_best", n_best), ("max_answer_length", max_answer_length)):
+        for name, value in (
+            ("n_best", n_best),
+            ("max_answer_length", max_answer_length),
+            ("batch_size", batch_size),
+        ):
             if value < 1:
                 raise ValueError(f"{name}={value} has to be 1 or more.")
         if self.preprocessor is None:

@@ -70,6 +70,8 @@ class QuestionAnsweringPreprocessor(TextPacker, keras_hub.models.Preprocessor):
         self.pad_to_multiple_of = pad_to_multiple_of
 
     def call(self, x, y=None, sample_weight=None):
+        if not isinstance(x, dict) and not (isinstance(x, tuple) and len(x) == 2):
+            raise ValueError("Question answering takes a tuple of questions and passages, not one column of text.")
         packed = x if isinstance(x, dict) else run(self.pack_strings, x, self.packed_spec())
         return keras.utils.pack_x_y_sample_weight(packed, y, sample_weight)
 
@@ -77,11 +79,9 @@ class QuestionAnsweringPreprocessor(TextPacker, keras_hub.models.Preprocessor):
         own = ("sequence_length", "doc_stride", "max_query_length")
         return {**super().get_config(), **{name: getattr(self, name) for name in own}}
 
-    def pack_strings(self, *segments) -> dict[str, np.ndarray]:
+    def pack_strings(self, questions, passages) -> dict[str, np.ndarray]:
         """The first window of each question: the arrays of `input_names`, (b, t), or (t,) of single strings."""
-        if len(segments) != 2:
-            raise ValueError("Question answering takes a tuple of questions and passages, not one column of text.")
-        (questions, batched), (passages, _) = map(as_strings, segments)
+        (questions, batched), (passages, _) = map(as_strings, (questions, passages))
         check_pairs(questions, passages)
         rows = []
         for i, pair in enumerate(zip(questions, passages, strict=True)):
