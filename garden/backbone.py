@@ -23,6 +23,7 @@ class Backbone(keras_hub.models.Backbone):
             `pooled_output`; None where there is one.
         classifier_dropout: rate before a classifier's logits, where the user gives none.
         masked_lm_head: class of the masked-LM head, which says how it is tied to `token_embedding`.
+        question_answering_dropout: likewise before the logits of answers.
 
     >>> import garden
     >>> backbone = garden.BertBackbone(50, num_layers=2, num_heads=2, hidden_dim=8, intermediate_dim=16)
@@ -34,6 +35,7 @@ class Backbone(keras_hub.models.Backbone):
     classifier_pooler = None
     classifier_dropout = 0.1
     masked_lm_head = MaskedLMHead
+    question_answering_dropout = 0.0
 
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)

@@ -60,6 +60,7 @@ class DistilBertBackbone(Encoder):
     input_names = ("token_ids", "padding_mask")
     classifier_pooler = {"activation": "relu"}
     classifier_dropout = 0.2
+    question_answering_dropout = 0.1
 
     def __init__(
         self,

@@ -11,11 +11,20 @@ def encoder_heads(architecture: str) -> dict[str, Head]:
 
     >>> from garden.presets.heads import encoder_heads
     >>> [head.architecture for head in encoder_heads("Bert").values()]
-    ['BertForMultipleChoice', 'BertForTokenClassification']
+    ['BertForMultipleChoice', 'BertForQuestionAnswering', 'BertForTokenClassification']
     """
     return {
         "MultipleChoice": Head(
             architecture=f"{architecture}ForMultipleChoice", huggingface=(("classifier/logits", "classifier"),)
+        ),
+        "QuestionAnswering": Head(
+            architecture=f"{architecture}ForQuestionAnswering",
+            huggingface=(("question_answering/logits", "qa_outputs"),),
+            # The scope of Google's fine-tuning script, which BERT, ALBERT and MobileBERT share.
+            tensorflow1=(
+                ("question_answering/logits/kernel", "cls/squad/output_weights"),
+                ("question_answering/logits/bias", "cls/squad/output_bias"),
+            ),
         ),
         "TokenClassifier": Head(
             architecture=f"{architecture}ForTokenClassification",

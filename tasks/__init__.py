@@ -10,6 +10,7 @@ if __name__ != "garden.tasks":
 from garden import backbones
 
 from .batching import length_grouped, predict_sorted
+from .cmrc_metrics import CMRC
 from .embedding_losses import CosineSimilarityLoss, MultipleNegativesRankingLoss
 from .entities import EntityScores, EntitySpan, Score, bio_labels, entity_scores, spans
 from .masked_lm import Filling, MaskedLM
@@ -19,8 +20,13 @@ from .multiple_choice_preprocessing import MultipleChoicePreprocessor
 from .neighbours import nearest, similarity
 from .next_sentence import NextSentence, SentenceOrder
 from .preprocessing import MaskedLMPreprocessor, TextClassifierPreprocessor
+from .question_answering import QuestionAnswering
+from .question_answering_preprocessor import QuestionAnsweringPreprocessor
 from .replaced_token_detector import ReplacedTokenDetector
 from .saved_model import export_saved_model
+from .span_decoding import Answer, Candidate, decode
+from .squad import AnswerSpan, Example, read_squad, write_predictions
+from .squad_metrics import SQUAD, best_null_threshold, evaluate_answers
 from .task import Task, family_class
 from .text_classifier import TextClassifier
 from .text_embedder import TextEmbedder, TextEmbedderPreprocessor
@@ -28,9 +34,16 @@ from .token_classifier import Entity, TokenClassifier
 from .token_classifier_preprocessor import TokenClassifierPreprocessor
 
 __all__ = [
+    "CMRC",
+    "SQUAD",
+    "Answer",
+    "AnswerSpan",
+    "Candidate",
     "CosineSimilarityLoss",
     "Entity",
     "EntityScores",
+    "EntitySpan",
+    "Example",
     "Filling",
     "MaskedLM",
     "MaskedLMPreprocessor",
@@ -38,9 +51,10 @@ __all__ = [
     "MultipleChoicePreprocessor",
     "MultipleNegativesRankingLoss",
     "NextSentence",
+    "QuestionAnswering",
+    "QuestionAnsweringPreprocessor",
     "ReplacedTokenDetector",
     "Score",
-    "EntitySpan",
     "SentenceOrder",
     "Task",
     "TextClassifier",
@@ -49,8 +63,11 @@ __all__ = [
     "TextEmbedderPreprocessor",
     "TokenClassifier",
     "TokenClassifierPreprocessor",
+    "best_null_threshold",
     "bio_labels",
+    "decode",
     "entity_scores",
+    "evaluate_answers",
     "export_saved_model",
     "family_class",
     "length_grouped",
@@ -58,15 +75,18 @@ __all__ = [
     "predict_sorted",
     "read_c3",
     "read_race",
+    "read_squad",
     "read_swag",
     "similarity",
     "spans",
+    "write_predictions",
 ]
 
 _PREPROCESSORS = {
     MaskedLM: MaskedLMPreprocessor,
     MultipleChoice: MultipleChoicePreprocessor,
     NextSentence: TextClassifierPreprocessor,
+    QuestionAnswering: QuestionAnsweringPreprocessor,
     ReplacedTokenDetector: TextClassifierPreprocessor,
     SentenceOrder: TextClassifierPreprocessor,
     TextClassifier: TextClassifierPreprocessor,

@@ -79,6 +79,21 @@ def kept_lengths(first: np.ndarray, second: np.ndarray, budget: int, truncate: s
     return first, np.minimum(second, budget - first)
 
 
+def padded_rows(
+    rows: Sequence[Sequence[int]], fill: int, sequence_length: int, pad_to_multiple_of: int | None = None
+) -> np.ndarray:
+    """Finished rows, none longer than `sequence_length`, as one int32 array (b, t), filled up on the right.
+
+    >>> padded_rows([[7, 8], [9]], fill=0, sequence_length=3).tolist()
+    [[7, 8, 0], [9, 0, 0]]
+    """
+    lengths = _lengths(rows)
+    width = _width(lengths, sequence_length, pad_to_multiple_of)
+    padded = np.full((len(rows), width), fill, np.int32)
+    padded[np.arange(width) < lengths[:, None]] = np.fromiter(chain.from_iterable(rows), np.int32, int(lengths.sum()))
+    return padded
+
+
 def check_settings(special: int, sequence_length: int, truncate: str, pad_to_multiple_of: int | None) -> None:
     """Raises the ValueError that names the setting with which `pack` could not work, given its special tokens.
 
