@@ -21,6 +21,7 @@ _FACE = {
     "locate": "location",
     "names": "table",
     "presets": "table",
+    "published_task": "conversion",
 }
 
 __all__ = [*_FACE]

@@ -87,15 +87,31 @@ def export_to_transformers(model, folder) -> None:
             write_pooling(draft, model.pooling_mode, model.normalize, backbone.hidden_dim, length)
 
 
+def published_task(source) -> tuple[str | None, dict]:
+    """The name of the task whose head a preset holds, and its configuration; None for a backbone alone.
+
+    Args:
+        source: see `locate`.
+
+    ```python
+    garden.presets.published_task("my-classifier")  # ("TextClassifier", {"num_classes": 2, ...})
+    ```
+    """
+    path = locate(source)
+    checkpoint = read_checkpoint(path)
+    if checkpoint:
+        heads = {head.architecture: name for name, head in checkpoint.family.heads.items()}
+        named = checkpoint.config.get("architectures") or ()
+        return next((heads[name] for name in named if name in heads), None), dict(checkpoint.config)
+    if not (path / "task.json").exists():
+        return None, {}
+    saved = json.loads((path / "task.json").read_text("utf-8"))
+    return keras.saving.get_registered_object(saved["registered_name"]).__base__.__name__, saved["config"]
+
+
 def _load(source, task):
     """The model behind a source, as the task that was asked for or that the configuration names."""
-    checkpoint = read_checkpoint(locate(source))
-    if task is None and checkpoint and checkpoint.format == "huggingface":
-        heads = {head.architecture: name for name, head in checkpoint.family.heads.items()}
-        task = next((heads[name] for name in checkpoint.config.get("architectures") or () if name in heads), None)
-    if task is None and checkpoint is None and (locate(source) / "task.json").exists():
-        registered = json.loads((locate(source) / "task.json").read_text("utf-8"))["registered_name"]
-        task = keras.saving.get_registered_object(registered).__base__.__name__
+    task = task or published_task(source)[0]
     if task is None:
         return garden.Backbone.from_preset(source)
     if not hasattr(garden.tasks, task):

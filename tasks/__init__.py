@@ -9,7 +9,7 @@ if __name__ != "garden.tasks":
 
 from garden import backbones
 
-from .batching import length_grouped, predict_sorted
+from .batching import batches_by_length, length_grouped, predict_sorted
 from .cmrc_metrics import CMRC
 from .embedding_losses import CosineSimilarityLoss, MultipleNegativesRankingLoss
 from .entities import EntityScores, EntitySpan, Score, bio_labels, entity_scores, spans
@@ -63,6 +63,7 @@ __all__ = [
     "TextEmbedderPreprocessor",
     "TokenClassifier",
     "TokenClassifierPreprocessor",
+    "batches_by_length",
     "best_null_threshold",
     "bio_labels",
     "decode",

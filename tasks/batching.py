@@ -31,24 +31,51 @@ def length_grouped(
     classifier.fit(data, epochs=2)
     ```
     """
+    columns = tuple(np.asarray(column, dtype=object) for column in _columns(x))
+    x = columns if isinstance(x, tuple) else columns[0]
+    samples = x if y is None else (x, np.asarray(y))
+    return batches_by_length(samples, token_counts(x, tokenizer), batch_size, seed, drop_remainder)
+
+
+def batches_by_length(
+    samples, lengths: np.ndarray, batch_size: int = 32, seed: int | None = None, drop_remainder: bool = False
+):
+    """`length_grouped` for samples of any kind whose lengths are known.
+
+    Args:
+        samples: arrays or TensorFlow tensors, ragged ones too, in tuples or dictionaries; a sample is a row of each.
+        lengths: int (n,).
+        batch_size, seed, drop_remainder: as in `length_grouped`.
+
+    Returns:
+        A dataset of batches in the form of `samples`, a new order at each iteration.
+
+    >>> import numpy as np
+    >>> from garden.tasks import batches_by_length
+    >>> data = batches_by_length((np.array(["a b", "c"]), np.array([1, 0])), np.array([2, 1]), seed=0)
+    >>> [labels.numpy().tolist() for _, labels in data]
+    [[0, 1]]
+    """
     import tensorflow as tf
 
-    lengths, rng = token_counts(x, tokenizer), np.random.default_rng(seed)
-    taken = len(lengths) // batch_size * batch_size if drop_remainder and len(lengths) > batch_size else len(lengths)
-    columns = tuple(np.asarray(column, dtype=object) for column in _columns(x))
-    y = None if y is None else np.asarray(y)
-
-    def batches():
-        for rows in grouped_rows(lengths, batch_size, rng, taken):
-            chosen = tuple(column[rows].astype(str) for column in columns)
-            chosen = chosen if isinstance(x, tuple) else chosen[0]
-            yield chosen if y is None else (chosen, y[rows])
-
-    text = tf.TensorSpec((None,), tf.string)
-    spec = (text,) * len(columns) if isinstance(x, tuple) else text
-    spec = spec if y is None else (spec, tf.TensorSpec((None, *y.shape[1:]), tf.as_dtype(y.dtype)))
-    dataset = tf.data.Dataset.from_generator(batches, output_signature=spec)
+    rng = np.random.default_rng(seed)
+    taken = taken_rows(len(lengths), batch_size, drop_remainder)
+    tensors = keras.tree.map_structure(tf.convert_to_tensor, samples)
+    rows = tf.data.Dataset.from_generator(
+        lambda: grouped_rows(lengths, batch_size, rng, taken), output_signature=tf.TensorSpec((None,), tf.int64)
+    )
+    dataset = rows.map(lambda chosen: keras.tree.map_structure(lambda tensor: tf.gather(tensor, chosen), tensors))
     return dataset.apply(tf.data.experimental.assert_cardinality(-(-taken // batch_size)))
+
+
+def taken_rows(count: int, batch_size: int, drop_remainder: bool) -> int:
+    """How many rows an epoch has: without those of a smaller last batch, unless that is the only one.
+
+    >>> from garden.tasks.batching import taken_rows
+    >>> taken_rows(70, 32, drop_remainder=True), taken_rows(7, 32, drop_remainder=True)
+    (64, 7)
+    """
+    return count // batch_size * batch_size if drop_remainder and count > batch_size else count
 
 
 def grouped_rows(

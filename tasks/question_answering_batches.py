@@ -4,20 +4,29 @@ import warnings
 
 import numpy as np
 
-from .batching import grouped_rows
+from .batching import grouped_rows, taken_rows
 from .squad import Example
 from .windows import Window, covering_tokens
 
 
-def example_batches(examples: list[Example], preprocessor, batch_size: int, shuffle: bool):
+def example_batches(
+    examples: list[Example],
+    preprocessor,
+    batch_size: int,
+    shuffle: bool = True,
+    seed: int | None = None,
+    drop_remainder: bool = False,
+):
     """A `tf.data.Dataset` of packed batches and the positions (b, 2) of first and last token.
 
     Args:
         examples: an answer's first span is what is learnt.
         preprocessor: a `QuestionAnsweringPreprocessor`.
         batch_size: windows a batch; the last one may be smaller.
-        shuffle: a new order every epoch, fixed by Keras's seed. Where the preprocessor pads to the longest row of a
-            batch, rows of similar length share one.
+        shuffle: a new order every epoch. Where the preprocessor pads to the longest row of a batch, rows of similar
+            length share one.
+        seed: of the order; None takes Keras's.
+        drop_remainder: as in `garden.tasks.length_grouped`.
 
     Raises:
         ValueError: see `labelled_windows`.
@@ -29,18 +38,19 @@ def example_batches(examples: list[Example], preprocessor, batch_size: int, shuf
     windows, targets = labelled_windows(examples, preprocessor)
     lengths = np.array([len(window.token_ids) for window in windows])
     # NumPy's global state, which `keras.utils.set_random_seed` sets.
-    rng = np.random.default_rng(np.random.randint(2**31))
+    rng = np.random.default_rng(np.random.randint(2**31) if seed is None else seed)
+    taken = taken_rows(len(windows), batch_size, drop_remainder)
     together = 50 if preprocessor.pad_to_multiple_of else 1
 
     def batches():
         order = np.arange(len(windows))
-        rows = grouped_rows(lengths, batch_size, rng, window=together)
+        rows = grouped_rows(lengths, batch_size, rng, taken, window=together)
         for batch in rows if shuffle else np.split(order, order[batch_size::batch_size]):
             yield preprocessor.pack_windows([windows[i] for i in batch]), targets[batch]
 
     spec = {name: tf.TensorSpec((None, width), dtype) for name, (dtype, width) in preprocessor.packed_spec().items()}
     dataset = tf.data.Dataset.from_generator(batches, output_signature=(spec, tf.TensorSpec((None, 2), tf.int32)))
-    return dataset.apply(tf.data.experimental.assert_cardinality(-(-len(windows) // batch_size)))
+    return dataset.apply(tf.data.experimental.assert_cardinality(-(-taken // batch_size)))
 
 
 def labelled_windows(examples: list[Example], preprocessor) -> tuple[list[Window], np.ndarray]:

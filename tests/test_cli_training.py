@@ -11,6 +11,7 @@ from cli_material import NEGATIVE, POSITIVE, SMALL, SPLIT
 import garden
 from garden.cli import main, quickstart, training
 from garden.cli.backup import Backup
+from garden.cli.jobs import find_job
 
 pytest_plugins = ["cli_fixtures"]
 
@@ -41,7 +42,7 @@ def test_the_saved_preset_loads_here_and_in_keras_hub(run):
 def test_the_optimizer_leaves_biases_and_norms_undecayed(preset):
     classifier = garden.tasks.TextClassifier.from_preset(preset, num_classes=2)
     recipe = training.Recipe(2, 8, 1e-3, 0.1, 0.01, 0, 0)
-    training.compile_classifier(classifier, recipe, steps_per_epoch=10)
+    training.compile_model(find_job("classification"), classifier, recipe, steps_per_epoch=10)
     decayed = {v.name for v in classifier.trainable_variables if classifier.optimizer._use_weight_decay(v)}
     spared = {v.name for v in classifier.trainable_variables} - decayed
     assert decayed == {"kernel", "embeddings"} and spared == {"bias", "gamma", "beta"}
@@ -95,13 +96,14 @@ def _record_batches(monkeypatch):
     class Recorded:
         def __init__(self, batches):
             self.batches = batches
+            self.cardinality = batches.cardinality
 
         def skip(self, count):
             seen.append((count, [tuple(texts.tolist()) for texts, _ in self.batches.as_numpy_iterator()]))
             return self.batches.skip(count)
 
-    def recorded(classifier, examples, *arguments, **options):
-        batches = original(classifier, examples, *arguments, **options)
+    def recorded(job, model, examples, *arguments, **options):
+        batches = original(job, model, examples, *arguments, **options)
         return Recorded(batches) if len(examples) == 48 else batches
 
     monkeypatch.setattr(training, "_batches", recorded)
@@ -148,10 +150,10 @@ def test_quickstart_on_a_small_slice(preset, tmp_path, capsys):
 
 def test_the_quickstarts_data_are_the_rated_sentences_with_a_fixed_split():
     sentences = quickstart.film_sentences()
-    assert [sentences.labels.count(label) for label in ("positive", "negative")] == [5242, 5326]
-    assert sentences.texts[0].startswith("The Rock is destined") and "clichés" in " ".join(sentences.texts)
+    assert [sentences.targets.count(label) for label in ("positive", "negative")] == [5242, 5326]
+    assert sentences.inputs[0].startswith("The Rock is destined") and "clichés" in " ".join(sentences.inputs)
     train, held_out = quickstart.split(sentences)
     assert (len(train), len(held_out)) == (8568, 2000)
-    assert sorted(train.texts + held_out.texts) == sorted(sentences.texts)
+    assert sorted(train.inputs + held_out.inputs) == sorted(sentences.inputs)
     assert quickstart.split(sentences)[1] == held_out
-    assert quickstart.split(sentences, 5)[1].texts == held_out.texts[:5]
+    assert quickstart.split(sentences, 5)[1].inputs == held_out.inputs[:5]

@@ -2,15 +2,18 @@
 
 import errno
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from garden.cli import metrics, pictures
 from garden.cli.data import read_table
-from garden.cli.examples import Examples, class_names, from_table, stratified_split
+from garden.cli.examples import Examples, class_names, label_ids, random_split, stratified_split
+from garden.cli.jobs import find_job
 from garden.cli.run_folder import open_run, replacing
 
+COLUMNS = SimpleNamespace(text_column="text", label_column="label", pair_column=None)
 SETTINGS = {"flags": {"epochs": 3}, "data": {"train_sha256": "a"}}
 
 
@@ -80,7 +83,7 @@ def test_a_bad_table_is_one_clear_error(tmp_path, name, content, message):
 )
 def test_a_bad_column_is_one_clear_error(tmp_path, name, content, message):
     with pytest.raises(ValueError, match=message):
-        from_table(table(tmp_path, name, content), "text", "label")
+        find_job("classification").read(table(tmp_path, name, content).path, COLUMNS)
 
 
 def test_a_missing_file_says_its_name(tmp_path):
@@ -96,15 +99,14 @@ def test_class_names_are_in_order_and_at_least_two():
 
 
 def test_labels_become_positions_and_unknown_ones_an_error():
-    examples = Examples(["x", "y", "z"], ["b", "a", "b"])
-    assert examples.label_ids(["a", "b"]).tolist() == [1, 0, 1]
+    assert label_ids(["b", "a", "b"], ["a", "b"]).tolist() == [1, 0, 1]
     with pytest.raises(ValueError, match="'b' is no class the model is trained on; the classes are 'a', 'c'"):
-        examples.label_ids(["a", "c"])
+        label_ids(["b", "a", "b"], ["a", "c"])
 
 
 def test_pairs_stay_together():
-    examples = Examples(["a", "b", "c"], ["0", "1", "0"], ["A", "B", "C"]).take(np.array([2, 0]))
-    assert examples.inputs == (["c", "a"], ["C", "A"])
+    examples = Examples((["a", "b", "c"], ["A", "B", "C"]), ["0", "1", "0"]).take(np.array([2, 0]))
+    assert examples.inputs == (["c", "a"], ["C", "A"]) and examples.targets == ["0", "0"]
 
 
 def test_the_split_is_fixed_stratified_and_complete():
@@ -116,6 +118,15 @@ def test_the_split_is_fixed_stratified_and_complete():
     assert stratified_split(labels, 0.1, seed=8)[1].tolist() != held_out.tolist()
     with pytest.raises(ValueError, match="leaves no text of any class to validate on"):
         stratified_split(["a", "b"], 0.1)
+
+
+def test_a_split_without_classes_is_fixed_and_complete():
+    train, held_out = random_split(20, 0.25, seed=3)
+    assert len(held_out) == 5 and sorted([*train, *held_out]) == list(range(20))
+    assert random_split(20, 0.25, seed=3)[1].tolist() == held_out.tolist()
+    for count in (1, 3):
+        with pytest.raises(ValueError, match=f"of {count} rows leaves nothing"):
+            random_split(count, 0.1)
 
 
 def test_report_of_a_matrix_worked_out_by_hand():
@@ -137,7 +148,7 @@ def test_report_of_a_matrix_worked_out_by_hand():
 
 def test_pictures_are_png_files_of_few_and_many_classes(tmp_path):
     epochs = [{"epoch": 1, "loss": 0.7, "accuracy": 0.5, "val_loss": 0.6, "val_accuracy": 0.6}]
-    pictures.learning_curve(epochs, 0.5, tmp_path / "curve.png")
+    pictures.learning_curve(epochs, tmp_path / "curve.png", "accuracy", 0.5)
     pictures.confusion_picture(np.array([[3, 1], [0, 2]]), ["好", "坏"], tmp_path / "few.png")
     pictures.confusion_picture(np.eye(60, dtype=int), [str(i) for i in range(60)], tmp_path / "many.png")
     assert {path.name for path in tmp_path.iterdir()} == {"curve.png", "few.png", "many.png"}

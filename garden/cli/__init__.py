@@ -14,9 +14,9 @@ from . import allocator, options
 COMMANDS = {
     "presets": "list the built-in presets",
     "convert": "turn a checkpoint into a garden preset or a Hugging Face folder",
-    "finetune": "train a text classifier on a CSV, TSV or JSONL file",
-    "predict": "label texts with a trained classifier",
-    "evaluate": "measure a trained classifier on labelled texts",
+    "finetune": "train on a file: classes, numbers, tags, answers or choices",
+    "predict": "answer with a trained model",
+    "evaluate": "measure a trained model on a file",
     "quickstart": "fine-tune a small BERT on film reviews, from nothing to a trained model",
 }
 _HELP = ("--help", "-h", "-help")

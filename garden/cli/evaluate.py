@@ -1,4 +1,4 @@
-"""garden evaluate: measures a trained classifier on a table of labelled texts.
+"""garden evaluate: measures a trained model on a file of its kind.
 
 example: garden evaluate --preset=runs/reviews --input=test.csv --output=runs/reviews/test"""
 
@@ -6,37 +6,34 @@ from pathlib import Path
 
 from absl import flags
 
-from . import backend, metrics, pictures
-from .data import read_table
-from .examples import from_table
-from .options import add_backend, add_columns, add_required
+from . import backend
+from .options import add_answering, add_columns, add_required
 from .run_folder import write_json
 
 
 def define_flags(values: flags.FlagValues) -> None:
-    """Which classifier on which texts."""
-    add_required(values, "preset", "run folder or preset of a classifier")
-    add_required(values, "input", "labelled table: .csv, .tsv or .jsonl")
-    flags.DEFINE_string("output", None, "folder for metrics.json and confusion_matrix.png", flag_values=values)
+    """Which model on which examples."""
+    add_required(values, "preset", "run folder or preset of a trained model")
+    add_required(values, "input", "what to measure on, in the layout that garden finetune reads")
+    flags.DEFINE_string("output", None, "folder for metrics.json and pictures", flag_values=values)
     add_columns(values)
-    flags.DEFINE_integer("batch_size", 32, "texts per step", lower_bound=1, flag_values=values)
-    add_backend(values)
+    add_answering(values)
 
 
 def run(options: flags.FlagValues) -> None:
-    """Prints accuracy, macro F1 and each class's figures; writes them where --output says."""
-    from .predict import load
+    """Prints the figures of the model's task; writes them where --output says."""
+    from .predict import find, load
 
     backend.choose(options.backend)
-    examples = from_table(read_table(options.input), options.text_column, options.label_column, options.pair_column)
     folder = _new_folder(options.output) if options.output else None
-    classifier, names = load(options)
-    truth = examples.label_ids(names)
-    _, probabilities = classifier.predict_labels(examples.inputs, batch_size=options.batch_size)
-    figures = metrics.report(truth, probabilities, names)
-    print(metrics.as_text(figures))
+    job = find(options)
+    examples = job.read(options.input, options)
+    model = load(job, options)
+    figures = job.figures(model, examples, options)
+    print(job.as_text(figures))
     if folder:
-        pictures.confusion_picture(figures["confusion_matrix"], names, folder / "confusion_matrix.png")
+        folder.mkdir(parents=True, exist_ok=True)
+        job.draw(figures, folder)
         write_json(folder / "metrics.json", figures)
 
 

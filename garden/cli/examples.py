@@ -1,4 +1,4 @@
-"""Labelled texts: what a table becomes before training, and how a part of them is held out."""
+"""Labelled samples: what a file becomes before training, and how a part of them is held out."""
 
 from dataclasses import dataclass
 
@@ -9,46 +9,32 @@ from .data import Table
 
 @dataclass(frozen=True)
 class Examples:
-    """Texts with their class names.
+    """Samples with what is to be learnt of them.
 
     Attributes:
-        texts: the texts, or the first ones of pairs.
-        labels: the class name of each.
-        pairs: the second texts, or None.
+        inputs: a list, or a tuple of lists, as a task's `fit` and `predict` take them.
+        targets: what belongs to each: a class name, a number, labels of words, the place of a choice.
     """
 
-    texts: list[str]
-    labels: list[str]
-    pairs: list[str] | None = None
+    inputs: list | tuple[list, ...]
+    targets: list
 
     def __len__(self) -> int:
-        return len(self.texts)
-
-    @property
-    def inputs(self) -> list[str] | tuple[list[str], list[str]]:
-        """What a task's `fit` and `predict` take."""
-        return self.texts if self.pairs is None else (self.texts, self.pairs)
+        return len(self.targets)
 
     def take(self, rows: np.ndarray) -> "Examples":
         """The examples at the given positions."""
-        pairs = None if self.pairs is None else [self.pairs[row] for row in rows]
-        return Examples([self.texts[row] for row in rows], [self.labels[row] for row in rows], pairs)
-
-    def label_ids(self, class_names: list[str]) -> np.ndarray:
-        """int32 (b,): the position of each label in `class_names`; raises ValueError for a label that is not there."""
-        unknown = sorted(set(self.labels) - set(class_names))
-        if unknown:
-            raise ValueError(
-                f"{_some(unknown)} is no class the model is trained on; the classes are {_some(class_names)}"
-            )
-        position = {name: index for index, name in enumerate(class_names)}
-        return np.array([position[label] for label in self.labels], "int32")
+        if isinstance(self.inputs, tuple):
+            inputs = tuple([column[row] for row in rows] for column in self.inputs)
+        else:
+            inputs = [self.inputs[row] for row in rows]
+        return Examples(inputs, [self.targets[row] for row in rows])
 
 
-def from_table(table: Table, text_column: str, label_column: str, pair_column: str | None = None) -> Examples:
-    """The examples of a table; raises ValueError for a missing column or an empty label."""
-    pairs = table.texts(pair_column) if pair_column else None
-    return Examples(table.texts(text_column), table.labels(label_column), pairs)
+def text_inputs(table: Table, text_column: str, pair_column: str | None = None) -> list[str] | tuple:
+    """The texts of a table, or the columns of its pairs; raises ValueError for a missing column."""
+    texts = table.texts(text_column)
+    return (texts, table.texts(pair_column)) if pair_column else texts
 
 
 def class_names(labels: list[str]) -> list[str]:
@@ -64,6 +50,35 @@ def class_names(labels: list[str]) -> list[str]:
         return sorted(names, key=int)
     except ValueError:
         return names
+
+
+def label_ids(labels: list[str], names: list[str]) -> np.ndarray:
+    """int32 (b,): the position of each label in `names`; raises ValueError for a label that is not there.
+
+    >>> label_ids(["b", "a"], ["a", "b"]).tolist()
+    [1, 0]
+    """
+    unknown = sorted(set(labels) - set(names))
+    if unknown:
+        raise ValueError(f"{some(unknown)} is no class the model is trained on; the classes are {some(names)}")
+    position = {name: index for index, name in enumerate(names)}
+    return np.array([position[label] for label in labels], "int32")
+
+
+def random_split(count: int, fraction: float, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Positions to train on and positions held out, the latter `fraction` of all, rounded, in order.
+
+    Raises ValueError if nothing would be held out or nothing left.
+
+    >>> train, held_out = random_split(8, 0.25)
+    >>> len(train), len(held_out)
+    (6, 2)
+    """
+    held_out = np.zeros(count, bool)
+    held_out[np.random.default_rng(seed).permutation(count)[: round(fraction * count)]] = True
+    if not held_out.any() or held_out.all():
+        raise ValueError(f"{fraction} of {count} rows leaves nothing to {'train' if count else 'work'} or validate on")
+    return np.flatnonzero(~held_out), np.flatnonzero(held_out)
 
 
 def stratified_split(labels: list[str], fraction: float, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -86,6 +101,7 @@ def stratified_split(labels: list[str], fraction: float, seed: int = 0) -> tuple
     return np.flatnonzero(~held_out), np.flatnonzero(held_out)
 
 
-def _some(names: list[str], limit: int = 10) -> str:
+def some(names: list[str], limit: int = 10) -> str:
+    """Names for a message, not more than `limit` of them."""
     shown = ", ".join(map(repr, names[:limit]))
     return shown if len(names) <= limit else f"{shown} and {len(names) - limit} more"

@@ -47,6 +47,19 @@ def add_columns(values: flags.FlagValues, labels: bool = True) -> None:
         flags.DEFINE_string("label_column", "label", "column with the class name", flag_values=values)
 
 
+def add_answering(values: flags.FlagValues) -> None:
+    """The flags of every command that answers with a trained model."""
+    flags.DEFINE_integer("batch_size", 32, "examples per step", lower_bound=1, flag_values=values)
+    flags.DEFINE_float(
+        "null_threshold",
+        None,
+        "qa: how much better than the best text 'no answer' has to score to be given; else 0 where a file has "
+        "questions without an answer, and otherwise there always is one",
+        flag_values=values,
+    )
+    add_backend(values)
+
+
 def add_backend(values: flags.FlagValues) -> None:
     """The flags of every command that computes: where and in which precision."""
     flags.DEFINE_enum(
@@ -58,7 +71,12 @@ def add_backend(values: flags.FlagValues) -> None:
 
 
 def add_training(
-    values: flags.FlagValues, epochs: int, batch_size: int, learning_rate: float, length: int, overwrite: bool = False
+    values: flags.FlagValues,
+    epochs: int,
+    batch_size: int,
+    learning_rate: float,
+    length: int | None = None,
+    overwrite: bool = False,
 ) -> None:
     """The flags of a training run, with the command's own defaults."""
     add = {"flag_values": values}
@@ -67,7 +85,8 @@ def add_training(
     flags.DEFINE_float("learning_rate", learning_rate, "highest learning rate", lower_bound=0.0, **add)
     flags.DEFINE_float("warmup", 0.1, "share of the steps in which the rate rises to it", 0.0, 1.0, **add)
     flags.DEFINE_float("weight_decay", 0.01, "AdamW's decay of all but biases and norms", lower_bound=0.0, **add)
-    flags.DEFINE_integer("sequence_length", length, "tokens per text or pair; the rest is cut", lower_bound=3, **add)
+    meaning = "tokens per row; the rest is cut" + ("" if length else "; else 128, for questions and answers 384")
+    flags.DEFINE_integer("sequence_length", length, meaning, lower_bound=3, **add)
     flags.DEFINE_integer("seed", 0, "of the split, the order, the new head and dropout", lower_bound=0, **add)
     flags.DEFINE_integer("backup_steps", 0, "also back up every so many steps; 0: every epoch", lower_bound=0, **add)
     flags.DEFINE_bool("overwrite", overwrite, "replace a finished run, or one with other settings, in --output", **add)

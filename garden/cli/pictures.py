@@ -1,4 +1,4 @@
-"""The two pictures of a run folder, drawn without a display."""
+"""The pictures of a run folder, drawn without a display."""
 
 from pathlib import Path
 
@@ -7,22 +7,24 @@ import numpy as np
 _MOST_NAMES = 40  # more class names than this would overlap on the axes
 
 
-def learning_curve(epochs: list[dict], baseline: float, path: Path) -> None:
-    """Loss and accuracy over the epochs, training beside validation, with the majority baseline.
+def learning_curve(epochs: list[dict], path: Path, metric: str = "accuracy", baseline: float | None = None) -> None:
+    """Loss and a metric over the epochs, training beside validation.
 
     Args:
-        epochs: one dict per epoch with `epoch`, `loss`, `accuracy`, `val_loss`, `val_accuracy`.
-        baseline: accuracy of always answering the commonest class.
+        epochs: one dict per epoch with `epoch`, `loss`, `val_loss` and the metric with and without `val_`.
         path: the PNG file to write.
+        metric: its name.
+        baseline: the metric of always answering the commonest class, if that is to be shown.
     """
     figure, (left, right) = _figure(ncols=2, figsize=(9, 3.6))
     numbers = [row["epoch"] for row in epochs]
-    for axes, key in ((left, "loss"), (right, "accuracy")):
+    for axes, key in ((left, "loss"), (right, metric)):
         axes.plot(numbers, [row[key] for row in epochs], "o-", label="training")
         axes.plot(numbers, [row[f"val_{key}"] for row in epochs], "s-", label="validation")
-        axes.set(xlabel="epoch", ylabel=key, xticks=numbers[:: max(1, len(numbers) // 10)])
+        axes.set(xlabel="epoch", ylabel=key.replace("_", " "), xticks=numbers[:: max(1, len(numbers) // 10)])
         axes.grid(alpha=0.3)
-    right.axhline(baseline, color="gray", linestyle="--", label="commonest class")
+    if baseline is not None:
+        right.axhline(baseline, color="gray", linestyle="--", label="commonest class")
     left.legend()
     right.legend()
     _save(figure, path)
@@ -49,6 +51,41 @@ def confusion_picture(counts: np.ndarray | list[list[int]], class_names: list[st
         for (row, column), count in np.ndenumerate(counts):
             shade = "white" if shares[row, column] > 0.5 else "black"
             axes.text(column, row, str(count), ha="center", va="center", color=shade)
+    _save(figure, path)
+
+
+def scatter_picture(truth: list[float], predicted: list[float], path: Path) -> None:
+    """Predicted over true numbers, with the line on which all would lie.
+
+    Args:
+        truth, predicted: float (n,).
+        path: the PNG file to write.
+    """
+    figure, axes = _figure(figsize=(4.6, 4.2))
+    axes.scatter(truth, predicted, s=12, alpha=0.5)
+    ends = min(*truth, *predicted), max(*truth, *predicted)
+    axes.plot(ends, ends, color="gray", linestyle="--")
+    axes.set(xlabel="true", ylabel="predicted")
+    axes.grid(alpha=0.3)
+    _save(figure, path)
+
+
+def entity_picture(rows: dict[str, dict], path: Path) -> None:
+    """Precision, recall and F1 of every type of entity, as bars.
+
+    Args:
+        rows: name -> its `precision`, `recall`, `f1` and `support`.
+        path: the PNG file to write.
+    """
+    figure, axes = _figure(figsize=(min(3 + 0.9 * len(rows), 16), 3.6))
+    places = np.arange(len(rows))
+    for i, key in enumerate(("precision", "recall", "f1")):
+        axes.bar(places + 0.27 * (i - 1), [row[key] for row in rows.values()], width=0.25, label=key)
+    names = [f"{name}\n({row['support']})" for name, row in rows.items()]
+    axes.set_xticks(places, names, rotation=45 if len(rows) > 8 else 0)
+    axes.set(ylim=(0, 1))
+    axes.grid(axis="y", alpha=0.3)
+    axes.legend(ncols=3, loc="lower center", bbox_to_anchor=(0.5, 1))
     _save(figure, path)
 
 

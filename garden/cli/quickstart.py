@@ -13,6 +13,7 @@ from absl import flags
 from . import backend
 from .examples import Examples
 from .finetune import config, finetune
+from .jobs.classification import Classification
 from .options import add_backend, add_training
 from .run_folder import open_run
 
@@ -44,11 +45,11 @@ def run(options: flags.FlagValues) -> None:
     chosen = backend.choose(options.backend)
     training, held_out = split(film_sentences(), options.limit)
     run = open_run(options.output, config(options, chosen, {"archive_sha256": _SHA256}), options.overwrite)
-    classifier, figures = finetune(options, training, held_out, run)
+    classifier, figures = finetune(Classification(), options, training, held_out, run)
     print(f"\ntrained in {figures['seconds']['training']:.0f} s; three new sentences:")
     for text, label, shares in zip(_TRIALS, *classifier.predict_labels(list(_TRIALS)), strict=True):
         print(f"  {label} {shares.max():6.1%}  {text}")
-    print(f"\npictures:  {run.learning_curve}  {run.confusion_matrix}")
+    print(f"\npictures:  {run.learning_curve}  {run.path / 'confusion_matrix.png'}")
     print(f"in Python: garden.tasks.TextClassifier.from_preset({str(run.preset)!r})")
     print(f"in shell:  garden predict --preset={run.path} --text='What a film!'")
 

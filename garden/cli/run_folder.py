@@ -2,8 +2,8 @@
 
 config.json            every flag, the versions, the data's checksums; written first
 backup/                from where a killed run goes on; removed at the end
-preset/                the trained classifier
-learning_curve.png  confusion_matrix.png
+preset/                the trained model
+learning_curve.png     and what else the job draws
 metrics.json           written last: a folder that has it is a finished run
 """
 
@@ -94,10 +94,6 @@ class RunFolder:
         return self.path / "learning_curve.png"
 
     @property
-    def confusion_matrix(self) -> Path:
-        return self.path / "confusion_matrix.png"
-
-    @property
     def metrics(self) -> Path:
         return self.path / "metrics.json"
 
@@ -112,7 +108,7 @@ class RunFolder:
     def begin(self) -> None:
         """Writes config.json, after clearing a run that this one replaces; one with the same settings goes on."""
         if self.metrics.exists() or self.differences():
-            for part in (self.metrics, self.backup, self.preset, self.learning_curve, self.confusion_matrix):
+            for part in (self.metrics, self.backup, self.preset, *self.path.glob("*.png")):
                 remove(part)
         write_json(self.config, self.settings)
 

@@ -1,4 +1,4 @@
-"""Fine-tuning a text classifier as the BERT paper does (Devlin et al. 2018, appendix A.3): AdamW, a linear rise and
+"""Fine-tuning as the BERT paper does (Devlin et al. 2018, appendix A.3): AdamW, a linear rise and
 fall of the learning rate, gradients cut to norm 1."""
 
 import sys
@@ -8,10 +8,9 @@ import keras
 import numpy as np
 from keras import ops
 
-from garden.tasks import TextClassifier, length_grouped
-
 from .backup import Backup
 from .examples import Examples
+from .jobs import Job
 from .run_folder import RunFolder
 
 _UNDECAYED = ("bias", "beta", "gamma", "scale")
@@ -51,25 +50,26 @@ class LinearWarmupDecay(keras.optimizers.schedules.LearningRateSchedule):
         return {"peak": self.peak, "warmup_steps": self.warmup_steps, "total_steps": self.total_steps}
 
 
-def train(
-    classifier: TextClassifier, training: Examples, validation: Examples, recipe: Recipe, run: RunFolder
-) -> list[dict]:
+def train(job: Job, model, training: Examples, validation: Examples, recipe: Recipe, run: RunFolder) -> list[dict]:
     """Trains in place, going on from the run folder's backup if there is one, and returns each epoch's figures.
 
     Every epoch is a `fit` of its own, whose batches the seed and the epoch alone decide: a run that was killed goes on
     with the batches that were left.
     """
-    steps = max(1, len(training) // recipe.batch_size)
-    compile_classifier(classifier, recipe, steps)
+    batches = _batches(job, model, training, recipe, drop_remainder=True)
+    steps = int(batches.cardinality())
+    compile_model(job, model, recipe, steps)
     backup = Backup(run.backup, recipe.backup_steps, recipe.seed)
-    done = backup.restore(classifier)
+    done = backup.restore(model)
     if done:
         print(f"going on after step {done} of {steps * recipe.epochs}", file=sys.stderr)
-    held_out = _batches(classifier, validation, recipe)
+    held_out = _batches(job, model, validation, recipe)
     for epoch in range(done // steps, recipe.epochs):
         begin = max(done, epoch * steps)
-        classifier.fit(
-            _batches(classifier, training, recipe, epoch, drop_remainder=True).skip(begin % steps),
+        if epoch:
+            batches = _batches(job, model, training, recipe, epoch, drop_remainder=True)
+        model.fit(
+            batches.skip(begin % steps),
             validation_data=held_out,
             initial_epoch=epoch,
             epochs=epoch + 1,
@@ -79,33 +79,21 @@ def train(
     return backup.epochs
 
 
-def compile_classifier(classifier: TextClassifier, recipe: Recipe, steps_per_epoch: int) -> None:
-    """Gives the classifier its optimizer, loss and metric."""
+def compile_model(job: Job, model, recipe: Recipe, steps_per_epoch: int) -> None:
+    """Gives the model its optimizer, loss and metric."""
     total = steps_per_epoch * recipe.epochs
     schedule = LinearWarmupDecay(recipe.learning_rate, round(recipe.warmup * total), total)
     optimizer = keras.optimizers.AdamW(schedule, recipe.weight_decay, epsilon=1e-6, global_clipnorm=1.0)
     optimizer.exclude_from_weight_decay(
-        var_list=[variable for variable in classifier.trainable_variables if variable.name in _UNDECAYED]
+        var_list=[variable for variable in model.trainable_variables if variable.name in _UNDECAYED]
     )
-    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-    classifier.compile(optimizer, loss, metrics=["accuracy"])
+    model.compile(optimizer, **job.compile_settings())
 
 
-def _batches(
-    classifier: TextClassifier, examples: Examples, recipe: Recipe, epoch: int = 0, drop_remainder: bool = False
-):
+def _batches(job: Job, model, examples: Examples, recipe: Recipe, epoch: int = 0, drop_remainder: bool = False):
     seed = int(np.random.SeedSequence([recipe.seed, epoch]).generate_state(1)[0])
-    labels = examples.label_ids(classifier.class_names)
-    batches = length_grouped(
-        examples.inputs,
-        labels,
-        tokenizer=classifier.preprocessor.tokenizer,
-        batch_size=recipe.batch_size,
-        seed=seed,
-        drop_remainder=drop_remainder,
-    )
-    # `length_grouped` draws anew each time it is iterated, and Keras iterates once more in a process's first fit.
-    batches = batches.cache()
+    # They are drawn anew at each iteration, and Keras iterates once more in a process's first fit.
+    batches = job.batches(model, examples, recipe.batch_size, seed, drop_remainder).cache()
     batches.reduce(0, lambda count, _: count + 1)
     return batches
 
