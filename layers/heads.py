@@ -188,7 +188,7 @@ class MaskedLMHead(layers.Layer):
     def call(self, sequence, mask_positions):
         chosen = ops.take_along_axis(sequence, mask_positions[:, :, None], axis=1)
         hidden = self.norm(self.activation(self.dense(chosen)))
-        return self.scores(hidden) + self.bias
+        return ops.add(self.scores(hidden), self.bias)  # in mixed precision the table gives float32, the bias half
 
     def width(self, sequence_shape):
         """The width of the dense layer's output: that of the table."""
@@ -241,4 +241,4 @@ class WideMaskedLMHead(MaskedLMHead):
 
     def scores(self, hidden):
         tied, free = ops.split(hidden, [self.token_embedding.output_dim], axis=-1)
-        return super().scores(tied) + ops.matmul(free, self.extra_embeddings)
+        return ops.add(super().scores(tied), ops.matmul(free, self.extra_embeddings))
