@@ -133,11 +133,15 @@ class QuestionAnswering(Task, keras_hub.models.Task):
         return found
 
     def _logits(self, windows, batch_size) -> list[np.ndarray]:
-        """float (2, t) of each window, computed from the shortest to the longest."""
+        """float (2, t) of each window, computed from the shortest to the longest.
+
+        A batch that is not full repeats rows up to a power of two: a shape less to compile for at every new count.
+        """
         order = np.argsort([len(window.token_ids) for window in windows], kind="stable")
         logits = [None] * len(windows)
         for start in range(0, len(order), batch_size):
             batch = order[start : start + batch_size]
+            batch = np.resize(batch, min(batch_size, 1 << (len(batch) - 1).bit_length()))
             packed = self.preprocessor.pack_windows([windows[i] for i in batch])
             for i, scores in zip(batch, self.predict_on_batch(packed), strict=True):
                 logits[i] = scores

@@ -13,7 +13,7 @@ from garden.tasks.squad_metrics import exact_match, f1
 PASSAGE = "Beyoncé 👍🏽 grew up in Houston, Texas. Houston is large."
 
 
-def squad(*questions, passage=PASSAGE, **more):
+def squad(*questions, passage=PASSAGE):
     return {"version": "v2.0", "data": [{"title": "t", "paragraphs": [{"context": passage, "qas": list(questions)}]}]}
 
 
