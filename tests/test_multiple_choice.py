@@ -107,7 +107,10 @@ def test_datasets_and_ids_work_too(trained):
     expected = trained.predict(SAMPLES, verbose=0)
     preprocessor, trained.preprocessor = trained.preprocessor, None
     assert gap(trained.predict(ids, verbose=0), expected) <= 1e-5
-    with pytest.raises(ValueError, match="The answer to question 0 is choice 2, but it has 2"):
+    wrong = tf.data.Dataset.from_tensor_slices((ids, np.full(16, 2))).batch(8)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="places among the choices of their question"):
+        trained.fit(wrong, verbose=0)
+    with pytest.raises((ValueError, tf.errors.InvalidArgumentError), match="places among the choices"):
         trained.fit(ids, np.full(16, 2), verbose=0)
     trained.preprocessor = preprocessor
 
@@ -126,8 +129,12 @@ def test_half_precision_is_finite(dtype):
     ("x", "y", "message"),
     [
         ((["a"], ["a"]), [0], "a tuple of contexts, questions and choices"),
-        ((["a"], ["a"], [["good", "bad"]]), [2], "The answer to question 0 is choice 2, but it has 2, from 0"),
-        ((["a", "a"], ["a", "a"], [["a", "a", "a"], ["a", "a"]]), [2, 2], "The answer to question 1 is choice 2"),
+        ((["a"], ["a"], [["good", "bad"]]), [2], "labels must be whole numbers from 0 to 1, not 2"),
+        (
+            (["a", "a"], ["a", "a"], [["a", "a", "a"], ["a", "a"]]),
+            [2, 2],
+            "The answer to question 1 is choice 2, but it has 2, from 0",
+        ),
         ((["a"], ["a"], [["good", "bad"]]), [-1], "labels must be whole numbers"),
         ((["a"], ["a"], [[]]), [0], "Question 0 has no choices"),
         ((["a"], ["a"], [["", "good"]]), [0], "Question 0 has an empty choice"),
