@@ -23,6 +23,31 @@ def check_labels(y, num_classes: int):
     return _in_range(y, num_classes, f"labels must be whole numbers from 0 to {num_classes - 1}")
 
 
+def check_answers(y, padding_mask):
+    """Returns answers that are all places among the choices of their question.
+
+    Args:
+        y: int (b,), array or TensorFlow tensor.
+        padding_mask: int (b, c, t) of the same kind; a choice that is all padding does not exist.
+
+    Raises:
+        ValueError: an answer that is none of the choices; in a pipeline TensorFlow's InvalidArgumentError.
+
+    >>> import numpy as np
+    >>> from garden.tasks.checks import check_answers
+    >>> check_answers([1], np.array([[[1, 1], [1, 0], [0, 0]]]))
+    [1]
+    """
+    rule = "answers must be places among the choices of their question, from 0"
+    if not _is_tensorflow(y):
+        counts = (np.asarray(padding_mask) > 0).any(-1).sum(-1)
+        return _in_range(y, counts.reshape(np.shape(y)), rule)
+    import tensorflow as tf
+
+    counts = tf.reduce_sum(tf.cast(tf.reduce_any(padding_mask > 0, axis=-1), "int32"), axis=-1)
+    return _in_range(y, tf.reshape(counts, tf.shape(y)), rule)
+
+
 def check_token_ids(x, vocabulary_size: int, max_sequence_length: int):
     """Returns model inputs whose token ids are in the vocabulary and whose rows fit the position table.
 

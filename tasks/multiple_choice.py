@@ -8,7 +8,7 @@ from garden.layers import ClassificationHead, FoldChoices, Pooler, UnfoldChoices
 from garden.strings import as_strings
 
 from .batching import predict_sorted, token_counts
-from .checks import check_labels
+from .checks import check_answers, check_labels
 from .multiple_choice_preprocessing import choice_array
 from .problems import SingleLabel
 from .task import Task
@@ -99,17 +99,21 @@ class MultipleChoice(Task, keras_hub.models.Task):
 
     def training_samples(self, x, y=None):
         x, y = super().training_samples(x, y)
-        if y is not None:
-            counts = (x[2] != "").sum(1) if self.preprocessor else (x["padding_mask"] > 0).any(-1).sum(-1)
-            wrong = np.flatnonzero(y >= counts)
-            if wrong.size:
-                i = wrong[0]
+        if y is not None and self.preprocessor:
+            y, counts = check_labels(y, x[2].shape[1]).reshape(len(y)), (x[2] != "").sum(1)
+            for i in np.flatnonzero(y >= counts):
                 raise ValueError(f"The answer to question {i} is choice {y[i]}, but it has {counts[i]}, from 0.")
         return x, y
 
+    def preprocess_samples(self, x, y=None, sample_weight=None):
+        """As in `Task`; the answers are checked against the choices that their questions have."""
+        samples = super().preprocess_samples(x, y, sample_weight)
+        x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(samples)
+        y = y if y is None else check_answers(y, x["padding_mask"])
+        return keras.utils.pack_x_y_sample_weight(x, y, sample_weight)
+
     def check_targets(self, y):
-        # A row has fewer choices than its longest neighbour may have; `training_samples` looks at each row.
-        return y if y is None else check_labels(y, 1000)
+        return y  # how many choices there are is known beside the samples only
 
     def get_config(self):
         return {**super().get_config(), "dropout": self.dropout}

@@ -5,6 +5,7 @@ import json
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 import torch
 import transformers
 from families import FAMILIES, gap
@@ -98,18 +99,24 @@ def test_the_context_loses_first():
 
 
 def test_datasets_and_ids_work_too(trained):
-    import tensorflow as tf
-
     padded = [[*row, *[""] * (4 - len(row))] for row in CHOICES]
     data = tf.data.Dataset.from_tensor_slices(((CONTEXTS, QUESTIONS, padded), ANSWERS)).batch(8)
     assert trained.evaluate(data, verbose=0)[1] == 1.0
-    ids = trained.preprocessor(SAMPLES)
-    expected = trained.predict(SAMPLES, verbose=0)
+    ids, expected = trained.preprocessor(SAMPLES), trained.predict(SAMPLES, verbose=0)
     preprocessor, trained.preprocessor = trained.preprocessor, None
-    assert gap(trained.predict(ids, verbose=0), expected) <= 1e-5
-    with pytest.raises(ValueError, match="The answer to question 0 is choice 2, but it has 2"):
-        trained.fit(ids, np.full(16, 2), verbose=0)
-    trained.preprocessor = preprocessor
+    try:
+        assert gap(trained.predict(ids, verbose=0), expected) <= 1e-5
+        assert trained.evaluate(ids, np.array(ANSWERS), verbose=0)[1] == 1.0
+        with pytest.raises(ValueError, match="places among the choices of their question, from 0, not 2"):
+            trained.preprocess_samples(ids, np.full(16, 2))
+    finally:
+        trained.preprocessor = preprocessor
+
+
+def test_answers_in_a_pipeline_are_checked_too():
+    data = tf.data.Dataset.from_tensor_slices(((["a"] * 2, ["a"] * 2, [["a", "a"], ["a", ""]]), [1, 1])).batch(2)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="places among the choices of their question"):
+        small_task(tasks.MultipleChoice).fit(data, verbose=0)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "mixed_bfloat16"])
@@ -126,8 +133,12 @@ def test_half_precision_is_finite(dtype):
     ("x", "y", "message"),
     [
         ((["a"], ["a"]), [0], "a tuple of contexts, questions and choices"),
-        ((["a"], ["a"], [["good", "bad"]]), [2], "The answer to question 0 is choice 2, but it has 2, from 0"),
-        ((["a", "a"], ["a", "a"], [["a", "a", "a"], ["a", "a"]]), [2, 2], "The answer to question 1 is choice 2"),
+        ((["a"], ["a"], [["good", "bad"]]), [2], "labels must be whole numbers from 0 to 1, not 2"),
+        (
+            (["a", "a"], ["a", "a"], [["a", "a", "a"], ["a", "a"]]),
+            [2, 2],
+            "The answer to question 1 is choice 2, but it has 2, from 0",
+        ),
         ((["a"], ["a"], [["good", "bad"]]), [-1], "labels must be whole numbers"),
         ((["a"], ["a"], [[]]), [0], "Question 0 has no choices"),
         ((["a"], ["a"], [["", "good"]]), [0], "Question 0 has an empty choice"),
