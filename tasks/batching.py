@@ -60,7 +60,9 @@ def batches_by_length(
 
     rng = np.random.default_rng(seed)
     taken = taken_rows(len(lengths), batch_size, drop_remainder)
-    tensors = keras.tree.map_structure(tf.convert_to_tensor, samples)
+    tensors = keras.tree.map_structure(
+        lambda x: x if isinstance(x, tf.RaggedTensor) else tf.convert_to_tensor(x), samples
+    )
     rows = tf.data.Dataset.from_generator(
         lambda: grouped_rows(lengths, batch_size, rng, taken), output_signature=tf.TensorSpec((None,), tf.int64)
     )

@@ -113,9 +113,7 @@ def read_columns(path: str) -> Examples:
                 labels.append([])
             continue
         if len(fields) < 2 or not fields[0] or not fields[-1]:
-            raise ValueError(
-                f"{path}, line {number}: {line!r} has not a word in its first and a label in its last column"
-            )
+            raise ValueError(f"{path}, line {number}: {line!r} is not a word, and in its last column a label")
         texts[-1].append(fields[0])
         labels[-1].append(fields[-1].strip())
     if not texts[0]:
