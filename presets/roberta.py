@@ -147,6 +147,10 @@ FAMILY = Family(
                 ("masked_lm/bias", "lm_head.bias"),
             ),
         ),
+        "MultipleChoice": Head(
+            architecture="RobertaForMultipleChoice",
+            huggingface=(("pooler/dense", "roberta.pooler.dense"), ("classifier/logits", "classifier")),
+        ),
         "TextClassifier": Head(
             architecture="RobertaForSequenceClassification",
             huggingface=(("pooler/dense", "classifier.dense"), ("classifier/logits", "classifier.out_proj")),

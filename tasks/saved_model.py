@@ -7,6 +7,7 @@ import keras
 
 from garden.files import whole_folder
 from garden.tensorflow_text import TensorFlowForm
+from garden.tokenizers import BertTokenizer
 
 from .text_packer import TextPacker
 
@@ -23,7 +24,8 @@ def export_saved_model(task, folder: str | os.PathLike) -> None:
 
     Raises:
         RuntimeError: on the PyTorch backend, from which Keras writes no SavedModel.
-        ValueError: the task has no preprocessor, or one that takes words.
+        ValueError: the task has no preprocessor, or one that takes words; its inputs are others than its backbone's; its
+            tokenizer is no WordPiece, of which alone there is a form in TensorFlow.
 
     ```python
     garden.tasks.export_saved_model(classifier, "served")
@@ -39,6 +41,15 @@ def export_saved_model(task, folder: str | os.PathLike) -> None:
         raise ValueError(f"{task.name} has no preprocessor, so there is no tokenizer to put into the SavedModel.")
     if not isinstance(task.preprocessor, TextPacker):
         raise ValueError(f"{task.name} takes words, not texts, which a SavedModel cannot: export the backbone alone.")
+    inputs, backbone_inputs = ({name: x.shape for name, x in m.input.items()} for m in (task, task.backbone))
+    if inputs != backbone_inputs:
+        raise ValueError(f"{task.name} takes more than a text or a pair of texts: export its backbone alone.")
+    if not isinstance(task.preprocessor.tokenizer, BertTokenizer):
+        kind = type(task.preprocessor.tokenizer).__name__
+        raise ValueError(
+            f"A SavedModel can hold WordPiece only, not {kind}: export the model on token ids with Keras's "
+            "task.export(), and tokenize in front of it."
+        )
     import tensorflow as tf
 
     settings = task.preprocessor

@@ -62,6 +62,11 @@ class FamilyRow:
     spread: float = 0.2
 
     @property
+    def word_piece(self) -> bool:
+        """Whether its tokenizer is BERT's."""
+        return issubclass(self.backbone.tokenizer_cls, garden.BertTokenizer)
+
+    @property
     def heads(self) -> dict:
         """All of garden's tasks that are published for this family, and the reference of each."""
         family = self.reference.__name__.removesuffix("Model")
