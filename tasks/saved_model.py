@@ -24,7 +24,7 @@ def export_saved_model(task, folder: str | os.PathLike) -> None:
 
     Raises:
         RuntimeError: on the PyTorch backend, from which Keras writes no SavedModel.
-        ValueError: the task has no preprocessor, or one that takes words; its inputs are others than its backbone's; its
+        ValueError: the task has no preprocessor, or one that takes words; its inputs are not its backbone's; its
             tokenizer is no WordPiece, of which alone there is a form in TensorFlow.
 
     ```python
