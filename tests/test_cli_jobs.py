@@ -63,8 +63,8 @@ def test_tagging_learns_entities(preset, tmp_path, capsys):
     assert {"learning_curve.png", "entities.png"} <= {path.name for path in run.iterdir()}
     assert evaluate(run, tmp_path / "a.conll", tmp_path / "test")["entities"] == figures["entities"]
     capsys.readouterr()
-    assert main(["predict", f"--preset={run}", "--text=a  great film"]) == 0
-    assert capsys.readouterr().out.split()[1:4] == ["GOOD", "3-8", "great"]
+    assert main(["predict", f"--preset={run}", "--text=the  great film"]) == 0
+    assert capsys.readouterr().out.split()[1:4] == ["GOOD", "5-10", "great"]
     (tmp_path / "b.csv").write_text("text\nthe dull plot\n", "utf-8")
     arguments = ["predict", f"--preset={run}", f"--input={tmp_path / 'b.csv'}", f"--output={tmp_path / 'c.jsonl'}"]
     assert main(arguments) == 0
