@@ -13,11 +13,12 @@ from .block import Block, PostNormBlock, PreNormBlock, Tap
 from .bottleneck import Bottleneck, BottleneckAttention, BottleneckBlock, NarrowBlock, StackedBlock
 from .embeddings import Embeddings
 from .feedforward import FeedForward
-from .heads import ClassificationHead, MaskedLMHead, Pooler, TokenHead, WideMaskedLMHead, first_token
+from .heads import ClassificationHead, MaskedLMHead, Pooler, TokenHead, first_token
 from .initializers import truncated_normal, weights_to_be_loaded
 from .mask import attention_mask, first_token_mask, positions
 from .norm import NoNorm, normalization
 from .trigram import ProjectedEmbeddings, TrigramEmbeddings, trigram
+from .wide_head import WideMaskedLMHead
 
 __all__ = [
     "Attention",
