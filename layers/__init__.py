@@ -15,12 +15,13 @@ from .choices import FoldChoices, UnfoldChoices
 from .crf import CRF
 from .embeddings import Embeddings
 from .feedforward import FeedForward
-from .heads import ClassificationHead, MaskedLMHead, Pooler, TokenHead, WideMaskedLMHead, first_token
+from .heads import ClassificationHead, MaskedLMHead, Pooler, TokenHead, first_token
 from .initializers import truncated_normal, weights_to_be_loaded
 from .mask import attention_mask, first_token_mask, positions
 from .norm import NoNorm, normalization
 from .pooling import Pooling, unit_length
 from .trigram import ProjectedEmbeddings, TrigramEmbeddings, trigram
+from .wide_head import WideMaskedLMHead
 
 __all__ = [
     "CRF",
