@@ -29,7 +29,8 @@ def export_saved_model(task, folder: str | os.PathLike) -> None:
 
     ```python
     garden.tasks.export_saved_model(classifier, "served")
-    tf.saved_model.load("served").serve(["what a fine day"])
+    served = tf.saved_model.load("served")  # hold it: TensorFlow deletes the weights with it
+    served.serve(["what a fine day"])
     ```
     """
     if keras.config.backend() == "torch":
