@@ -16,8 +16,8 @@ def similarity(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     Raises:
         ValueError: they are no matrices of one width, or hold what is not finite.
 
-    >>> similarity([[1.0, 0.0]], [[2.0, 0.0], [3.0, 3.0], [0.0, 0.0]]).round(4).tolist()
-    [[1.0, 0.7071, 0.0]]
+    >>> similarity([[1.0, 0.0]], [[2.0, 0.0], [0.0, 3.0], [0.0, 0.0], [-4.0, 0.0]]).tolist()
+    [[1.0, 0.0, 0.0, -1.0]]
     """
     a, b = _unit_rows(a, b)
     return _product(a, b)
