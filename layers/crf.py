@@ -29,6 +29,11 @@ class CRF(layers.Layer):
     [[0, 1]]
     """
 
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        # XLA cannot differentiate TensorFlow's scan, and Keras then compiles without it.
+        self.supports_jit = keras.config.backend() != "tensorflow"
+
     def build(self, input_shape):
         c = input_shape[-1]
         self.transitions = self.add_weight(name="transitions", shape=(c, c), initializer="zeros")
