@@ -17,6 +17,7 @@ class RobertaTokenizer(BytePairTokenizer):
         add_roberta_tokens(self)
 
     published_as = "RobertaTokenizer"
+    numbers_segments = False
 
     @property
     def between_ids(self):
@@ -108,6 +109,7 @@ class XlmRobertaTokenizer(SentencePieceTokenizer):
     __doc__ = SentencePieceTokenizer.__doc__.split("\n\n    >>>")[0]
 
     published_as = "XLMRobertaTokenizer"
+    numbers_segments = False
 
     def _add_special_tokens(self):
         add_roberta_tokens(self)

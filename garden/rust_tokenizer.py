@@ -23,9 +23,11 @@ class Tokenizer(keras_hub.tokenizers.Tokenizer):
     Attributes:
         published_as: the class in transformers that reads what `save_published` writes.
         alternatives: names on garden's face of the classes for the family's other files.
+        numbers_segments: whether the second text of a pair is in segment 1; else all is in segment 0.
         between_ids: special tokens in front of the second text of a pair, beside the end token of the first.
     """
 
+    numbers_segments = True
     between_ids = ()
     alternatives = ()
 

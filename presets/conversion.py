@@ -3,7 +3,6 @@
 import json
 from pathlib import Path
 
-import keras
 
 import garden
 from garden.files import whole_folder
@@ -106,7 +105,8 @@ def published_task(source) -> tuple[str | None, dict]:
     if not (path / "task.json").exists():
         return None, {}
     saved = json.loads((path / "task.json").read_text("utf-8"))
-    return keras.saving.get_registered_object(saved["registered_name"]).__base__.__name__, saved["config"]
+    cls = getattr(garden.tasks, saved["registered_name"].removeprefix("garden>"), None)
+    return cls and cls.__base__.__name__, saved["config"]
 
 
 def _load(source, task):

@@ -60,6 +60,7 @@ class TextPacker:
             pad_to_multiple_of=self.pad_to_multiple_of,
             between=self.tokenizer.between_ids,
         )
+        packed["segment_ids"] *= self.tokenizer.numbers_segments
         return {name: packed[name] for name in self.input_names}
 
     def packed_spec(self) -> dict[str, tuple[str, int | None]]:

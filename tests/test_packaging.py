@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-FOLDERS = {"layers", "tasks", "presets", "garden"}
+FOLDERS = ("layers", "tasks", "presets", "garden")
 MAY_IMPORT = {
     "layers": set(),
     "garden": {"layers"},

@@ -177,7 +177,9 @@ def test_a_bert_may_have_the_vocabulary_of_xlm(xlm, tmp_path):
     tokenizer = garden.BertTokenizer.from_preset(tmp_path)
     assert type(tokenizer) is garden.XlmRobertaTokenizer
     classifier = tasks.TextClassifier.from_preset(tmp_path, num_classes=2, sequence_length=8)
-    assert classifier(classifier.preprocessor(["a fine film"])).shape == (1, 2)
+    x = classifier.preprocessor((["a fine film"], ["a play"]))
+    assert classifier(x).shape == (1, 2)
+    assert x["segment_ids"].tolist() == [[0] * 8]  # as transformers gives them with this tokenizer
 
 
 def test_broken_files_are_named(xlm, albert, tmp_path):
