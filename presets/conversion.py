@@ -3,7 +3,6 @@
 import json
 from pathlib import Path
 
-
 import garden
 from garden.files import whole_folder
 

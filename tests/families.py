@@ -24,7 +24,7 @@ ODD = {
 
 
 # Heads that transformers gives every encoder: garden's task -> what the reference's class is called behind the family.
-COMMON_HEADS = {tasks.TokenClassifier: "ForTokenClassification"}
+COMMON_HEADS = {tasks.QuestionAnswering: "ForQuestionAnswering", tasks.TokenClassifier: "ForTokenClassification"}
 
 # Right padding, none, left padding.
 PADDING = np.array([[1] * 6 + [0] * 5, [1] * 11, [0] * 4 + [1] * 7])
