@@ -71,7 +71,7 @@ def windows(ids: list[int], words: np.ndarray, width: int) -> list[tuple[list[in
         window, -1 elsewhere.
 
     >>> [(ids, marks.tolist()) for ids, marks in windows([5, 6, 7, 8], np.array([0, 0, 1, 2]), 3)]
-    [([5, 6, 7], [0, -1, 1]), ([6, 7, 8], [-1, -1, 2])]
+    [([5, 6, 7], [0, -1, -1]), ([6, 7, 8], [-1, 1, 2])]
     """
     last = max(len(ids) - width, 0)
     starts = np.array([*range(0, last, max(width // 2, 1)), last])
