@@ -1,6 +1,7 @@
 """Runs the test suite once per backend: `python -m tests [pytest arguments]`.
 
-A backend is chosen when Keras is imported, so each needs its own process.
+A backend is chosen when Keras is imported, so each needs its own processes: two, since most of the time is spent on
+building and compiling small models, one after the other.
 """
 
 import os
@@ -15,7 +16,7 @@ if __name__ == "__main__":
     for backend in BACKENDS:
         print(f"== {backend}", flush=True)
         environment = {**os.environ, "KERAS_BACKEND": backend, "TF_CPP_MIN_LOG_LEVEL": "3"}
-        command = [sys.executable, "-m", "pytest", *sys.argv[1:]]
+        command = [sys.executable, "-m", "pytest", "--numprocesses=2", "--dist=worksteal", *sys.argv[1:]]
         if subprocess.run(command, cwd=root, env=environment).returncode:
             failed.append(backend)
     sys.exit(f"failed on {', '.join(failed)}" if failed else 0)
