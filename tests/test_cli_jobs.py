@@ -4,9 +4,11 @@ import csv
 import json
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from cli_material import SMALL
 
+import garden
 from garden.cli import main
 from garden.cli.jobs import JOBS, find_job
 from garden.cli.jobs.tagging import label_names, read_columns
@@ -16,14 +18,19 @@ pytest_plugins = ["cli_fixtures"]
 GOOD, BAD, NAMES = ("good", "fine", "great"), ("bad", "dull", "poor"), ("film", "plot")
 COLUMNS = SimpleNamespace(text_column="text", label_column="label", pair_column=None)
 UNANSWERED = '{"data": [{"paragraphs": [{"context": "x", "qas": [{"id": "a", "question": "q"}]}]}]}'
-LEARN = [*SMALL, "--epochs=12", "--debug"]
+LEARN = [*SMALL, "--epochs=3", "--debug"]
 
 
 def finetune(task, preset, file, folder, *flags):
-    """Trains and returns the figures of the run."""
+    """Trains on a file, which lowers the loss, and returns the figures of the run and the model that it saved."""
     arguments = ["finetune", f"--task={task}", f"--preset={preset}", f"--train={file}", f"--validation={file}"]
     assert main([*arguments, f"--output={folder}", *LEARN, *flags]) == 0
-    return json.loads((folder / "metrics.json").read_text("utf-8"))
+    figures = json.loads((folder / "metrics.json").read_text("utf-8"))
+    assert figures["epochs"][-1]["val_loss"] < figures["epochs"][0]["val_loss"]
+    job = find_job(task)
+    pictures = {"learning_curve.png", *job.pictures}
+    assert {path.name for path in folder.iterdir()} == {"preset", "config.json", "metrics.json", *pictures}
+    return figures, getattr(garden.tasks, job.task).from_preset(folder / "preset")
 
 
 def evaluate(folder, file, output):
@@ -31,82 +38,97 @@ def evaluate(folder, file, output):
     return json.loads((output / "metrics.json").read_text("utf-8"))
 
 
-def test_regression_learns_numbers(preset, tmp_path, capsys):
+def predict(folder, *flags):
+    assert main(["predict", f"--preset={folder}", *map(str, flags), "--debug"]) == 0
+
+
+def test_regression(preset, tmp_path, capsys):
     values = {**dict.fromkeys(GOOD, 4.5), **dict.fromkeys(BAD, -1)}
     rows = [f"the {word} {name},{value}" for word, value in values.items() for name in NAMES]
-    (tmp_path / "a.csv").write_text("\n".join(["text,label", *rows * 4]), "utf-8")
-    run = tmp_path / "run"
-    figures = finetune("regression", preset, tmp_path / "a.csv", run)
-    assert figures["pearson"] > 0.9 and figures["mean_squared_error"] < 0.5 * figures["variance"]
-    assert {"learning_curve.png", "predictions.png"} <= {path.name for path in run.iterdir()}
-    again = evaluate(run, tmp_path / "a.csv", tmp_path / "test")
-    assert again["pearson"] == pytest.approx(figures["pearson"], abs=1e-6)
+    (tmp_path / "a.csv").write_text("\n".join(["text,label", *rows]), "utf-8")
+    figures, model = finetune("regression", preset, tmp_path / "a.csv", tmp_path / "run")
+    assert figures["truth"] == [4.5] * 6 + [-1.0] * 6 and figures["variance"] == pytest.approx(2.75**2)
+    found = model.predict_values([row.split(",")[0] for row in rows])
+    assert figures["predictions"] == pytest.approx(found.tolist(), abs=1e-5)
+    assert figures["mean_squared_error"] == pytest.approx(np.mean((found - figures["truth"]) ** 2), abs=1e-5)
+    again = evaluate(tmp_path / "run", tmp_path / "a.csv", tmp_path / "test")
+    assert again["pearson"] == pytest.approx(figures["pearson"], abs=1e-5)
     capsys.readouterr()
-    assert main(["predict", f"--preset={run}", "--text=the good film"]) == 0
-    assert float(capsys.readouterr().out) > 1.75
-    assert main(["predict", f"--preset={run}", f"--input={tmp_path / 'a.csv'}", f"--output={tmp_path / 'b.csv'}"]) == 0
+    predict(tmp_path / "run", "--text=the good film")
+    assert float(capsys.readouterr().out) == pytest.approx(found[0], abs=1e-4)
+    predict(tmp_path / "run", f"--input={tmp_path / 'a.csv'}", f"--output={tmp_path / 'b.csv'}")
     with open(tmp_path / "b.csv", encoding="utf-8") as file:
-        answers = list(csv.DictReader(file))
-    assert len(answers) == 48 and float(answers[0]["predicted_value"]) > float(answers[-1]["predicted_value"])
+        answers = [float(row["predicted_value"]) for row in csv.DictReader(file)]
+    assert answers == pytest.approx(found.tolist(), abs=1e-5)
 
 
-def test_tagging_learns_entities(preset, tmp_path, capsys):
-    sentences = [["the", word, name] for word in (*GOOD, *BAD) for name in NAMES]
-    labels = {word: f"B-{kind}" for words, kind in ((GOOD, "GOOD"), (BAD, "BAD")) for word in words}
-    labels |= {"film": "I-THING", "the": "O", "plot": "O"}
+def test_tagging(preset, tmp_path, capsys):
+    labels = {"good": "B-GOOD", "bad": "B-BAD", "film": "I-THING", "the": "O", "plot": "O"}
+    sentences = [["the", word, name] for word in ("good", "bad") for name in NAMES]
     lines = ["\n".join(f"{word} x {labels[word]}" for word in words) + "\n" for words in sentences]
-    (tmp_path / "a.conll").write_text("-DOCSTART- -X- O\n\n" + "\n".join(lines * 3), "utf-8")
-    run = tmp_path / "run"
-    figures = finetune("tagging", preset, tmp_path / "a.conll", run, "--crf", "--epochs=25")
-    assert figures["f1"] > 0.9 and figures["words"] == 108
-    assert set(figures["entities"]) == {"all", "mean of types", "GOOD", "BAD", "THING"}
-    assert {"learning_curve.png", "entities.png"} <= {path.name for path in run.iterdir()}
-    assert evaluate(run, tmp_path / "a.conll", tmp_path / "test")["entities"] == figures["entities"]
+    (tmp_path / "a.conll").write_text("-DOCSTART- -X- O\n\n" + "\n".join(lines * 6), "utf-8")
+    figures, model = finetune("tagging", preset, tmp_path / "a.conll", tmp_path / "run", "--crf")
+    assert model.crf and model.class_names == ["O", "B-BAD", "B-GOOD", "I-THING"]
+    found = model.predict_labels(sentences)
+    words = [word for sentence in sentences for word in sentence]
+    right = [label == labels[word] for word, label in zip(words, sum(found, []), strict=True)]
+    assert figures["words"] == 72 and figures["accuracy"] == pytest.approx(np.mean(right))
+    assert {name: row["support"] for name, row in figures["entities"].items() if name in ("BAD", "GOOD", "THING")} == {
+        "BAD": 12,
+        "GOOD": 12,
+        "THING": 12,
+    }
+    again = evaluate(tmp_path / "run", tmp_path / "a.conll", tmp_path / "test")
+    assert again["entities"] == figures["entities"] and (tmp_path / "test" / "entities.png").exists()
+    entities = model.predict_entities(["the  good film"])[0]
     capsys.readouterr()
-    assert main(["predict", f"--preset={run}", "--text=the  great film"]) == 0
-    assert capsys.readouterr().out.split()[1:4] == ["GOOD", "5-10", "great"]
-    (tmp_path / "b.csv").write_text("text\nthe dull plot\n", "utf-8")
-    arguments = ["predict", f"--preset={run}", f"--input={tmp_path / 'b.csv'}", f"--output={tmp_path / 'c.jsonl'}"]
-    assert main(arguments) == 0
+    predict(tmp_path / "run", "--text=the  good film")
+    printed = [line.split()[1:] for line in capsys.readouterr().out.splitlines()]
+    assert printed == [[entity.label, f"{entity.start}-{entity.end}", *entity.text.split()] for entity in entities]
+    (tmp_path / "b.csv").write_text("text\nthe  good film\n", "utf-8")
+    predict(tmp_path / "run", f"--input={tmp_path / 'b.csv'}", f"--output={tmp_path / 'c.jsonl'}")
     answer = json.loads((tmp_path / "c.jsonl").read_text("utf-8"))
-    assert [(entity["label"], entity["text"]) for entity in answer["entities"]] == [("BAD", "dull")]
+    assert [entity["start"] for entity in answer["entities"]] == [entity.start for entity in entities]
 
 
-def test_question_answering_learns_spans(preset, tmp_path, capsys):
+def test_question_answering(preset, tmp_path, capsys):
     paragraphs = []
     for i, word in enumerate((*GOOD, *BAD)):
         passage = f"the film , the {word} plot"
         answer = {"text": word, "answer_start": passage.index(word)}
         paragraphs.append({"context": passage, "qas": [{"id": f"q{i}", "question": "a plot ?", "answers": [answer]}]})
     (tmp_path / "a.json").write_text(json.dumps({"data": [{"paragraphs": paragraphs}]}), "utf-8")
-    run = tmp_path / "run"
-    figures = finetune("qa", preset, tmp_path / "a.json", run, "--epochs=40", "--batch_size=3")
-    assert figures["exact_match"] == 100.0 and figures["rule"] == "SQuAD" and figures["total"] == 6
+    figures, model = finetune("qa", preset, tmp_path / "a.json", tmp_path / "run", "--batch_size=6")
+    assert figures["rule"] == "SQuAD" and figures["total"] == 6
+    passages = [paragraph["context"] for paragraph in paragraphs]
+    answers = model.predict_answers(["a plot ?"] * 6, passages)
+    exact = [answer.text == word for answer, word in zip(answers, (*GOOD, *BAD), strict=True)]
+    assert figures["exact_match"] == pytest.approx(100 * np.mean(exact))
     capsys.readouterr()
-    assert main(["predict", f"--preset={run}", "--text=a plot ?", "--pair=the film , the great plot"]) == 0
-    assert capsys.readouterr().out.splitlines()[0].split()[1:] == ["15-20", "great"]
-    arguments = ["predict", f"--preset={run}", f"--input={tmp_path / 'a.json'}", f"--output={tmp_path / 'answers'}"]
-    assert main(arguments) == 0
+    predict(tmp_path / "run", "--text=a plot ?", f"--pair={passages[0]}")
+    assert capsys.readouterr().out.splitlines()[0].split(maxsplit=2)[2] == answers[0].text
+    predict(tmp_path / "run", f"--input={tmp_path / 'a.json'}", f"--output={tmp_path / 'answers'}")
     predictions = json.loads((tmp_path / "answers" / "predictions.json").read_text("utf-8"))
-    assert predictions == {f"q{i}": word for i, word in enumerate((*GOOD, *BAD))}
+    assert predictions == {f"q{i}": answer.text for i, answer in enumerate(answers)}
 
 
-def test_multiple_choice_learns_answers(preset, tmp_path, capsys):
+def test_multiple_choice(preset, tmp_path, capsys):
     rows = [f"the film,is,{good},{bad},0" for good in GOOD for bad in BAD]
     rows += [f"the film,is,{bad},{good},1" for good in GOOD for bad in BAD]
     (tmp_path / "a.csv").write_text("\n".join(["sent1,sent2,ending0,ending1,label", *rows]), "utf-8")
-    run = tmp_path / "run"
-    figures = finetune("multiple_choice", preset, tmp_path / "a.csv", run, "--epochs=20")
-    assert figures["accuracy"] == 1.0 and figures["chance"] == 0.5 and figures["questions"] == 18
+    figures, model = finetune("multiple_choice", preset, tmp_path / "a.csv", tmp_path / "run")
+    (samples, truth) = garden.tasks.read_swag(tmp_path / "a.csv")
+    chosen, probabilities = model.predict_choices(samples)
+    assert figures["accuracy"] == pytest.approx(np.mean(chosen == truth))
+    assert figures["chance"] == 0.5 and figures["questions"] == 18
     capsys.readouterr()
-    arguments = ["predict", f"--preset={run}", "--text=is", "--pair=the film", "--choice=dull", "--choice=great"]
-    assert main(arguments) == 0
-    assert capsys.readouterr().out.splitlines()[0].split()[1] == "great"
-    assert (
-        main(["predict", f"--preset={run}", f"--input={tmp_path / 'a.csv'}", f"--output={tmp_path / 'b.jsonl'}"]) == 0
-    )
-    answer = json.loads((tmp_path / "b.jsonl").read_text("utf-8").splitlines()[0])
-    assert (answer["answer"], answer["predicted_choice"]) == ("good", 0) and len(answer["probabilities"]) == 2
+    predict(tmp_path / "run", "--text=is", "--pair=the film", "--choice=bad", "--choice=good")
+    best = capsys.readouterr().out.splitlines()[0].split()[1]
+    assert best == ["bad", "good"][chosen[rows.index("the film,is,bad,good,1")]]
+    predict(tmp_path / "run", f"--input={tmp_path / 'a.csv'}", f"--output={tmp_path / 'b.jsonl'}")
+    answers = [json.loads(line) for line in (tmp_path / "b.jsonl").read_text("utf-8").splitlines()]
+    assert [answer["predicted_choice"] for answer in answers] == chosen.tolist()
+    assert answers[0]["probabilities"] == pytest.approx(probabilities[0].tolist(), abs=1e-5)
 
 
 def test_a_run_of_another_task_is_not_gone_on_with(preset, reviews, run, error_of):

@@ -21,7 +21,11 @@ def learning_curve(epochs: list[dict], path: Path, metric: str = "accuracy", bas
     for axes, key in ((left, "loss"), (right, metric)):
         axes.plot(numbers, [row[key] for row in epochs], "o-", label="training")
         axes.plot(numbers, [row[f"val_{key}"] for row in epochs], "s-", label="validation")
-        axes.set(xlabel="epoch", ylabel=key.removeprefix("sparse_categorical_").replace("_", " "), xticks=numbers[:: max(1, len(numbers) // 10)])
+        axes.set(
+            xlabel="epoch",
+            ylabel=key.removeprefix("sparse_categorical_").replace("_", " "),
+            xticks=numbers[:: max(1, len(numbers) // 10)],
+        )
         axes.grid(alpha=0.3)
     if baseline is not None:
         right.axhline(baseline, color="gray", linestyle="--", label="commonest class")
