@@ -126,7 +126,7 @@ def _options(arguments):
     parser.add_argument("--backend", choices=("jax", "tensorflow", "torch"), default="jax")
     parser.add_argument("--sentences", type=int, default=8000, help="to train on; a fifth as many are held out")
     parser.add_argument("--epochs", type=int, default=4)
-    parser.add_argument("--batch_size", type=int, default=32)
+    parser.add_argument("--batch_size", type=int, default=16)
     parser.add_argument("--learning_rate", type=float, default=1e-3)
     return parser.parse_args(arguments)
 

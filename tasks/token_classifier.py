@@ -14,7 +14,7 @@ from .checks import check_labels
 from .class_task import ClassTask
 from .entities import spans
 from .token_classifier_preprocessor import check_lengths
-from .words import windows, word_pieces
+from .word_predictions import best, best_sequences, word_logits
 
 
 class Entity(NamedTuple):
@@ -183,49 +183,10 @@ class TokenClassifier(ClassTask, keras_hub.models.Task):
     def _classify(self, rows, batch_size):
         """For each row the ids of its words' labels (n,) and the probabilities of all (n, c)."""
         lengths = np.array([len(row) for row in rows], int)
-        logits = self._word_logits(rows, batch_size)
-        decode = self._decode if self.crf else _independent
-        labels, probabilities = decode(logits, lengths)
-        stops = np.cumsum(lengths)
-        return [
-            (labels[stop - n : stop], probabilities[stop - n : stop]) for stop, n in zip(stops, lengths, strict=True)
-        ]
-
-    def _word_logits(self, rows, batch_size):
-        """The logits at the first piece of every word of all rows, one after the other: float32 (words, c)."""
-        width, parts, before = self.preprocessor.sequence_length - 2, [], 0
-        for row, (ids, words) in zip(rows, word_pieces(rows, self.preprocessor.tokenizer), strict=True):
-            parts += windows(ids, words + before, width)
-            before += len(row)
-        parts = sorted(parts, key=lambda part: len(part[0]))
-        logits = np.zeros((before, self.num_classes), "float32")
-        for i in range(0, len(parts), batch_size):
-            ids, marks = zip(*parts[i : i + batch_size], strict=True)
-            packed = self.preprocessor.pack_ids(ids)
-            marks = self.preprocessor.pack_marks([row.tolist() for row in marks])
-            inputs = {name: packed[name] for name in self.backbone.input_names}
-            found = keras.Model.predict_on_batch(self, inputs)  # KerasHub's would look for text
-            logits[marks[marks >= 0]] = found[marks >= 0]
-        return logits
-
-    def _decode(self, logits, lengths, chunk=512):
-        """The labels of the best sequences, and the marginal probabilities; rows of similar length go together."""
-        labels, probabilities = np.zeros(len(logits), int), np.zeros_like(logits)
-        starts, order = np.cumsum(lengths) - lengths, np.argsort(lengths, kind="stable")
-        for rows in (order[i : i + chunk] for i in range(0, len(order), chunk)):
-            columns = np.arange(max(lengths[rows].max(), 1))
-            mask = columns < lengths[rows][:, None]
-            words = (starts[rows][:, None] + columns)[mask]
-            block = np.zeros((*mask.shape, self.num_classes), "float32")
-            block[mask] = logits[words]
-            labels[words] = ops.convert_to_numpy(self.sequence_model.decode(block, mask))[mask]
-            probabilities[words] = ops.convert_to_numpy(self.sequence_model.marginals(block, mask))[mask]
-        return labels, probabilities
-
-
-def _independent(logits, lengths):
-    probabilities = np.exp(logits - logits.max(-1, keepdims=True))
-    return logits.argmax(-1), probabilities / probabilities.sum(-1, keepdims=True)
+        logits = word_logits(self, rows, batch_size)
+        labels, probabilities = best_sequences(self.sequence_model, logits, lengths) if self.crf else best(logits)
+        ends = np.cumsum(lengths)
+        return [(labels[end - n : end], probabilities[end - n : end]) for end, n in zip(ends, lengths, strict=True)]
 
 
 def _ragged(rows, dtype):
