@@ -1,5 +1,7 @@
 """ALBERT's two tokenizers: WordPiece for the Chinese models, SentencePiece for the English ones."""
 
+from pathlib import Path
+
 import keras
 import tokenizers as rust
 
@@ -51,6 +53,10 @@ class AlbertSentencePieceTokenizer(SentencePieceTokenizer):
     def _settings(cls, folder):
         config = read_json(folder / "tokenizer_config.json", {})
         return {"lowercase": config["do_lower_case"]} if "do_lower_case" in config else {}
+
+    def load_file(self, path):
+        super().load_file(path)
+        self.lowercase = '"Lowercase"' in Path(path).read_text("utf-8")
 
     def _pieces(self, model):
         # The original cuts the comma off a number afterwards; here a piece that ends so is too improbable to be taken.

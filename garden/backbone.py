@@ -22,8 +22,8 @@ class Backbone(keras_hub.models.Backbone):
         classifier_pooler: arguments of the `garden.layers.Pooler` that a classifier puts on a backbone without a
             `pooled_output`; None where there is one.
         classifier_dropout: rate before a classifier's logits, where the user gives none.
-        masked_lm_head: class of the masked-LM head, which says how it is tied to `token_embedding`.
         question_answering_dropout: likewise before the logits of answers.
+        masked_lm_head: class of the masked-LM head, which says how it is tied to `token_embedding`.
 
     >>> import garden
     >>> backbone = garden.BertBackbone(50, num_layers=2, num_heads=2, hidden_dim=8, intermediate_dim=16)

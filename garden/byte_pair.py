@@ -155,9 +155,9 @@ def read_byte_pairs(folder: str | Path) -> tuple[list[str], list[str], dict]:
     folder = Path(folder)
     config = read_json(folder / "tokenizer_config.json", {})
     settings = {name: config[name] for name in ("add_prefix_space",) if name in config}
-    for vocabulary, merges in (("vocab.json", "merges.txt"), ("vocabulary.json", "merges.txt")):
-        if (folder / vocabulary).exists():
-            return by_id(read_json(folder / vocabulary)), read_merges(folder / merges), settings
+    for name in ("vocab.json", "vocabulary.json"):
+        if (folder / name).exists():
+            return by_id(read_json(folder / name)), read_merges(folder / "merges.txt"), settings
     if (folder / "dict.txt").exists():
         return *_fairseq(folder), settings
     rust_json = read_json(folder / "tokenizer.json", {})

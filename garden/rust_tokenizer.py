@@ -52,6 +52,13 @@ class Tokenizer(keras_hub.tokenizers.Tokenizer):
         return load_tokenizer(preset, cls, **kwargs)
 
     @classmethod
+    def from_config(cls, config: dict):
+        named = [config[name] for name in ("vocabulary", "merges", "proto") if isinstance(config.get(name), str)]
+        if named:  # a saved model must not read files of its choice
+            raise ValueError(f"A saved tokenizer names the file {named[0]}: a vocabulary has to be an asset.")
+        return cls(**config)
+
+    @classmethod
     def recognises(cls, folder: Path) -> bool:
         """Whether the vocabulary in a published folder is of this kind."""
         return True

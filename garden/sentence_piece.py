@@ -95,7 +95,7 @@ class SentencePieceTokenizer(Tokenizer):
         protos = sorted(folder.glob("*.model"))
         if protos:
             return cls(protos[0], **{**defaults, **cls._settings(folder), **kwargs})
-        made = cls(**{**defaults, **kwargs})
+        made = cls(**{**defaults, **cls._settings(folder), **kwargs})
         made.load_file(folder / "tokenizer.json")
         return made
 
@@ -122,12 +122,6 @@ class SentencePieceTokenizer(Tokenizer):
 
     def get_config(self) -> dict:
         return {**super().get_config(), "special_tokens_in_strings": self.special_tokens_in_strings}
-
-    @classmethod
-    def from_config(cls, config: dict):
-        if config.get("proto") is not None:  # a saved model must not read files of its choice
-            raise ValueError(f"A saved tokenizer names the file {config['proto']}: a vocabulary has to be an asset.")
-        return cls(**config)
 
     def _take(self, tokenizer: rust.Tokenizer) -> None:
         tokens = by_id(tokenizer.get_vocab())

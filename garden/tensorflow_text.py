@@ -16,7 +16,7 @@ _CONTROLS = r"[^\P{Cc}\t\n\r]|[\p{Cf}\x{FFFD}]"
 # A special token in a text travels as a private-use character; those of the text are turned into a character that goes.
 _PRIVATE, _ZERO_WIDTH = r"\p{Co}", "\u200b"
 
-_TRIMMERS = {"round_robin": tf_text.RoundRobinTrimmer, "waterfall": tf_text.WaterfallTrimmer}
+TRIMMERS = {"round_robin": tf_text.RoundRobinTrimmer, "waterfall": tf_text.WaterfallTrimmer}
 
 
 class TensorFlowForm(tf.Module):
@@ -58,9 +58,9 @@ class TensorFlowForm(tf.Module):
         super().__init__()
         self.tokenizer = tokenizer
         self.sequence_length = sequence_length
-        if truncate not in _TRIMMERS:
-            raise ValueError(f"truncate={truncate!r} is no rule: take {' or '.join(_TRIMMERS)}.")
-        self._trimmer = _TRIMMERS[truncate]
+        if truncate not in TRIMMERS:
+            raise ValueError(f"truncate={truncate!r} is no rule: take {' or '.join(TRIMMERS)}.")
+        self._trimmer = TRIMMERS[truncate]
         self._stand_ins = {token: chr(0x10FF00 + i) for i, token in enumerate(sorted(tokenizer.special_tokens))}
         self._word_piece = tf_text.FastWordpieceTokenizer(
             vocab=self._pieces(),

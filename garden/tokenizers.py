@@ -122,14 +122,6 @@ class BertTokenizer(Tokenizer):
             "special_tokens_in_strings": self.special_tokens_in_strings,
         }
 
-    @classmethod
-    def from_config(cls, config: dict) -> "BertTokenizer":
-        if isinstance(config.get("vocabulary"), str):  # a saved model must not read files of its choice
-            raise ValueError(
-                f"A saved tokenizer names the file {config['vocabulary']}: a vocabulary has to be an asset."
-            )
-        return cls(**config)
-
     def _recipe(self, tokens: list[str]) -> rust.Tokenizer:
         ids = {token: i for i, token in enumerate(tokens)}
         model = rust.models.WordPiece(ids, unk_token=self.unk_token, max_input_chars_per_word=self.max_chars_per_word)

@@ -68,7 +68,11 @@ class Embeddings(layers.Layer):
         self.segment_embedding = self._table(num_segments, width, "segment_embedding") if num_segments else None
         self.norm = resolve(normalization, layer_norm_epsilon, dtype=self.dtype_policy, name="norm")
         self.dropout = layers.Dropout(dropout, dtype=self.dtype_policy, name="dropout")
-        self.projection = None if hidden_dim is None else self._dense(hidden_dim)
+        self.projection = self._dense(hidden_dim) if self.projects(embedding_dim, hidden_dim) else None
+
+    def projects(self, embedding_dim, hidden_dim):
+        """Whether there is a projection."""
+        return hidden_dim is not None
 
     def summed_dim(self, embedding_dim, hidden_dim):
         """The width of what is summed, and so of the position and segment tables."""

@@ -3,7 +3,7 @@
 import keras
 from keras import layers, ops
 
-from .mask import first_token_mask
+from .heads import first_token
 
 
 def mean_pool(sequence, padding_mask):
@@ -26,11 +26,6 @@ def mean_pool(sequence, padding_mask):
     return ops.einsum("bt,btd->bd", token, sequence) / ops.maximum(ops.sum(token, axis=1, keepdims=True), 1)
 
 
-def first_pool(sequence, padding_mask):
-    """The first token of a row that is not padding, with the shapes of `mean_pool`."""
-    return ops.einsum("bt,btd->bd", ops.cast(first_token_mask(padding_mask), sequence.dtype), sequence)
-
-
 def max_pool(sequence, padding_mask):
     """The largest value of each feature over the tokens of a row, with the shapes of `mean_pool`."""
     token = (padding_mask > 0)[:, :, None]
@@ -50,7 +45,7 @@ def unit_length(x):
     return x * ops.rsqrt(ops.maximum(ops.sum(ops.square(x), axis=-1, keepdims=True), 1e-24))
 
 
-POOLING_MODES = {"mean": mean_pool, "cls": first_pool, "max": max_pool}
+POOLING_MODES = {"mean": mean_pool, "cls": first_token, "max": max_pool}
 
 
 @keras.saving.register_keras_serializable("garden")

@@ -64,6 +64,9 @@ class ProjectedEmbeddings(Embeddings):
 
     tokens_seen = 1
 
+    def projects(self, embedding_dim, hidden_dim):
+        return self.tokens_seen > 1 or embedding_dim != hidden_dim
+
     def summed_dim(self, embedding_dim, hidden_dim):
         return hidden_dim
 
@@ -102,11 +105,6 @@ class TrigramEmbeddings(ProjectedEmbeddings):
     """
 
     tokens_seen = 3
-
-    def __init__(self, *args, hidden_dim, **kwargs):
-        super().__init__(*args, hidden_dim=hidden_dim, **kwargs)
-        if not self.projection:
-            self.projection = self._dense(hidden_dim)
 
     def tokens(self, token_ids, padding_mask):
         return trigram(self.token_embedding(token_ids), padding_mask)

@@ -21,7 +21,7 @@ _ACTIVATIONS = {
     "paddle": {"gelu": "gelu_erf"},
 }
 # Of a file that is alone; a folder may hold several, and safetensors or pytorch_model.bin go first.
-_FORMATS = {".pdparams": "paddle", ".index": "tensorflow1", ".pt": "fairseq"}
+_FORMATS = {".pt": "fairseq", ".pdparams": "paddle", ".index": "tensorflow1"}
 
 
 @dataclass(frozen=True)
@@ -209,8 +209,9 @@ def _paddle_config(config):
     around = [*config.get("init_args", ()), *config.values()]
     own = next((part for part in around if isinstance(part, dict) and "init_class" in part), config)
     kind = own.get("init_class", "").removesuffix("Model").lower()
+    around = {"architectures": [config["init_class"]]} if own is not config and "init_class" in config else {}
     # Its code calls LayerNorm without an epsilon, whatever a configuration says.
-    return {"model_type": kind or "bert", "intermediate_size": 3072, **own, "layer_norm_eps": 1e-5}
+    return {"model_type": kind or "bert", "intermediate_size": 3072, **around, **own, "layer_norm_eps": 1e-5}
 
 
 def _family(folder, name, key):

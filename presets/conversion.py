@@ -100,7 +100,10 @@ def published_task(source) -> tuple[str | None, dict]:
     if checkpoint:
         heads = {head.architecture: name for name, head in checkpoint.family.heads.items()}
         named = checkpoint.config.get("architectures") or ()
-        return next((heads[name] for name in named if name in heads), None), dict(checkpoint.config)
+        task, config = next((heads[name] for name in named if name in heads), None), dict(checkpoint.config)
+        if task == "TextClassifier":
+            config["problem"] = garden.tasks.TextClassifier.published_problem(checkpoint)
+        return task, config
     if not (path / "task.json").exists():
         return None, {}
     saved = json.loads((path / "task.json").read_text("utf-8"))
@@ -124,7 +127,8 @@ def _config(model, backbone, family, head):
     config[family.config["activation"]] = _ACTIVATIONS.get(backbone.activation, backbone.activation)
     if backbone.attention_dropout is None:
         config[family.config["attention_dropout"]] = backbone.dropout
-    architecture = (head and head.architecture) or family.backbone.replace("Backbone", "Model")
+    bare = family.heads["MaskedLM"].architecture.partition("For")[0] + "Model"
+    architecture = (head and head.architecture) or bare
     if hasattr(model, "num_classes"):
         names = model.class_names or [f"LABEL_{i}" for i in range(model.num_classes)]
         config["id2label"] = {str(i): name for i, name in enumerate(names)}

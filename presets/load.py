@@ -1,5 +1,6 @@
 """Builds backbones, tokenizers and tasks from a preset in any format, and accounts for every tensor."""
 
+import inspect
 import json
 import warnings
 from contextlib import nullcontext
@@ -39,6 +40,7 @@ def load_backbone(preset, cls: type, load_weights: bool = True, **kwargs):
     """
     source = _Source(preset, load_weights)
     if source.is_garden:
+        garden.backbones()  # KerasHub finds only classes that have been imported
         backbone = keras_hub.models.Backbone.from_preset(str(source.path), load_weights, **kwargs)
         _check_class(type(backbone), cls, preset)
         return backbone
@@ -66,6 +68,7 @@ def load_tokenizer(preset, cls: type, **kwargs):
     """
     source = _Source(preset)
     if source.is_garden:
+        garden.backbones()
         tokenizer = keras_hub.tokenizers.Tokenizer.from_preset(str(source.path), **kwargs)
         if type(tokenizer).__name__ not in cls.alternatives:
             _check_class(type(tokenizer), cls, preset)
@@ -152,7 +155,9 @@ class _Source:
             folder = folder / "assets" / "tokenizer"
         kinds = (cls, *(getattr(garden, name) for name in cls.alternatives))
         kind = next((kind for kind in kinds if kind.recognises(folder)), cls)
-        return kind.from_files(folder, {} if lowercase is None else {"lowercase": lowercase}, **kwargs)
+        stated = {} if lowercase is None else {"lowercase": lowercase}
+        known = inspect.signature(kind).parameters  # some tokenizers never fold case
+        return kind.from_files(folder, {name: value for name, value in stated.items() if name in known}, **kwargs)
 
 
 def _check_class(found, wanted, preset):

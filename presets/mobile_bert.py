@@ -6,7 +6,6 @@ from dataclasses import replace
 from .bert import FAMILY as BERT
 from .errors import CheckpointError
 from .family import Head
-from .heads import encoder_heads
 
 _LAYERS = (
     # garden                                             Hugging Face
@@ -136,7 +135,7 @@ FAMILY = replace(
     huggingface=(*BERT.huggingface, *_LAYERS),
     tensorflow1=_with_fakes((*BERT.tensorflow1, *((ours, _tensorflow1(theirs)) for ours, theirs in _LAYERS))),
     keras_hub=(),
-    heads=encoder_heads("MobileBert") | {task: _head(task, head) for task, head in BERT.heads.items()},
+    heads={task: _head(task, head) for task, head in BERT.heads.items()},
     ignored=BERT.ignored
     | {
         # transformers makes these always.

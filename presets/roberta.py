@@ -104,9 +104,9 @@ def _third(tensors, name, i):
 def _infer(tensors):
     """The configuration in fairseq's training arguments, in Hugging Face's words."""
     settings = getattr(tensors, "settings", {})
-    if "encoder_layers" not in settings:
+    table = next((name for name in tensors if name.endswith("sentence_encoder.embed_tokens.weight")), None)
+    if "encoder_layers" not in settings or table is None:
         return None
-    table = next(name for name in tensors if name.endswith("sentence_encoder.embed_tokens.weight"))
     positions = next(name for name in tensors if name.endswith(_FAIRSEQ_POSITIONS))
     pieces = (tensors.path.parent / "sentencepiece.bpe.model").exists()
     return {

@@ -1,9 +1,6 @@
 """What the tasks share whose logits are those of classes: how many there are, their names, and when a head fits."""
 
-import json
 import warnings
-
-import keras
 
 from .task import Task
 
@@ -55,19 +52,10 @@ class ClassTask(Task):
             if "num_classes" in changed:
                 kwargs = {"class_names": None, **kwargs}
             kwargs["num_classes"] = count or saved.get("num_classes")
-        found = [f"{path} was saved with {name}={saved[name]}, not {wanted[name]}" for name in changed]
-        for reason in found if saved else [f"{path} holds no {cls.__name__}"]:
+        for name in changed:
+            reason = f"{path} was saved with {name}={saved[name]}, not {wanted[name]}"
             warnings.warn(f"{reason}: the head is fresh and in need of training.", stacklevel=4)
         return super().from_garden_preset(path, load_weights, **kwargs)
-
-    @classmethod
-    def _saved(cls, path) -> dict:
-        """The arguments of the task in a garden preset; none if it holds no task, or another."""
-        if not (path / "task.json").exists():
-            return {}
-        saved = json.loads((path / "task.json").read_text("utf-8"))
-        registered = keras.saving.get_registered_object(saved["registered_name"])
-        return saved["config"] if registered and issubclass(registered, cls) else {}
 
     @classmethod
     def complete(cls, arguments, checkpoint):

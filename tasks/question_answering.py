@@ -10,6 +10,7 @@ import numpy as np
 from garden.layers import ClassificationHead
 from garden.strings import as_strings
 
+from .problems import SingleLabel
 from .question_answering_batches import example_batches
 from .question_answering_preprocessor import check_pairs
 from .span_decoding import Answer, decode
@@ -60,12 +61,7 @@ class QuestionAnswering(Task, keras_hub.models.Task):
 
         The loss is the mean of that of the starts and that of the ends, each over all tokens of the row.
         """
-        super().compile(
-            optimizer=keras.optimizers.Adam(5e-5) if optimizer == "auto" else optimizer,
-            loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True) if loss == "auto" else loss,
-            metrics=[keras.metrics.SparseCategoricalAccuracy()] if metrics == "auto" else metrics,
-            **kwargs,
-        )
+        super().compile(**SingleLabel().settings(optimizer, loss, metrics), **kwargs)
 
     def fit(self, x=None, y=None, batch_size=None, sample_weight=None, validation_data=None, shuffle=True, **kwargs):
         """Keras's `fit` on examples, or on raw samples as in every task.

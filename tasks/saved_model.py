@@ -6,7 +6,7 @@ from tempfile import TemporaryDirectory
 import keras
 
 from garden.files import whole_folder
-from garden.tensorflow_text import TensorFlowForm
+from garden.tensorflow_text import TRIMMERS, TensorFlowForm
 from garden.tokenizers import BertTokenizer
 
 from .text_packer import TextPacker
@@ -51,6 +51,9 @@ def export_saved_model(task, folder: str | os.PathLike) -> None:
             f"A SavedModel can hold WordPiece only, not {kind}: export the model on token ids with Keras's "
             "task.export(), and tokenize in front of it."
         )
+    if task.preprocessor.truncate not in TRIMMERS:
+        rules = " or ".join(TRIMMERS)
+        raise ValueError(f"A SavedModel can truncate by {rules}, not by {task.preprocessor.truncate!r}.")
     import tensorflow as tf
 
     settings = task.preprocessor

@@ -1,5 +1,8 @@
 """What all tasks share: presets in any format, the classes of the families, and checks on the host."""
 
+import json
+import warnings
+
 import keras
 import numpy as np
 
@@ -43,10 +46,25 @@ class Task:
         """The task in a folder that `save_to_preset` wrote; the same arguments as `from_preset`."""
         settings = {name: kwargs.pop(name) for name in cls.preprocessor_settings if name in kwargs}
         task = super().from_preset(str(path), load_weights, **kwargs)
-        for name, value in settings.items():
-            setattr(task.preprocessor, name, value)
-        task._check_preprocessor()
+        if settings:
+            if (old := task.preprocessor) is None:
+                raise ValueError(f"{path} has no preprocessor to which {', '.join(settings)} could go.")
+            # Made anew, so that its constructor checks them.
+            task.preprocessor = type(old).from_config({**old.get_config(), **settings, "tokenizer": old.tokenizer})
+            task._check_preprocessor()
+        heads = len(task.weights) > len(task.backbone.weights)
+        if load_weights and heads and not cls._saved(path):
+            warnings.warn(f"{path} holds no {cls.__name__}: the head is fresh and in need of training.", stacklevel=4)
         return task
+
+    @classmethod
+    def _saved(cls, path) -> dict:
+        """The arguments of the task in a garden preset; none if it holds no task, or another."""
+        if not (path / "task.json").exists():
+            return {}
+        saved = json.loads((path / "task.json").read_text("utf-8"))
+        registered = keras.saving.get_registered_object(saved["registered_name"])
+        return saved["config"] if registered and issubclass(registered, cls) else {}
 
     def save_task_weights(self, filepath):
         """Saves the head alone. KerasHub's own method would add the optimizer, twice the size of the model."""

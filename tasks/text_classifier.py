@@ -40,6 +40,7 @@ class TextClassifier(ClassTask, keras_hub.models.TextClassifier):
     """
 
     reads = "pooled_output"
+    head_settings = ("problem",)
     activation = None  # what KerasHub's `compile` asks to learn that the outputs are logits
 
     def __init__(
@@ -114,11 +115,21 @@ class TextClassifier(ClassTask, keras_hub.models.TextClassifier):
         return super().from_garden_preset(path, load_weights, **kwargs)
 
     @classmethod
+    def _saved(cls, path):
+        saved = super()._saved(path)
+        return {"problem": "single_label_classification", **saved} if saved else {}
+
+    @staticmethod
+    def published_problem(checkpoint) -> str:
+        """What a published head is for. One of one output is a regression if nobody says, as in transformers."""
+        outputs = len(checkpoint.class_names("TextClassifier") or ())
+        usual = "regression" if outputs == 1 else "single_label_classification"
+        return checkpoint.config.get("problem_type") or usual
+
+    @classmethod
     def complete(cls, arguments, checkpoint):
         names = checkpoint.class_names("TextClassifier") or []
-        # A head of one output is a regression where the configuration does not say what it is, as in transformers.
-        usual = "regression" if len(names) == 1 else "single_label_classification"
-        published = checkpoint.config.get("problem_type") or usual
+        published = cls.published_problem(checkpoint)
         if arguments.get("problem", published) != published:
             return arguments
         arguments = super().complete(arguments, checkpoint)

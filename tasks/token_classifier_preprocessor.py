@@ -19,8 +19,8 @@ class TokenClassifierPreprocessor(keras_hub.models.Preprocessor):
     Args:
         tokenizer: a garden tokenizer.
         sequence_length: the most tokens of a row, special tokens included; the words behind them are not learned from.
-        split: how a row that is a plain string becomes words: `"words"` as the tokenizer's pre-tokenizer divides it,
-            at blanks and punctuation and around Chinese characters; `"characters"`, each of which is then a word.
+        split: how a row that is a plain string becomes words: `"words"` as BERT divides it, at blanks and
+            punctuation and around Chinese characters; `"characters"`, each of which is then a word.
         pad_to_multiple_of: None pads every row to `sequence_length`; a number pads each batch to its longest row,
             rounded up to that multiple.
 
@@ -99,7 +99,7 @@ class TokenClassifierPreprocessor(keras_hub.models.Preprocessor):
 
     def spans(self, text: str) -> list[tuple[int, int]]:
         """Where the words of a plain string begin and end."""
-        return word_spans(text, self.tokenizer) if self.split == "words" else [(i, i + 1) for i in range(len(text))]
+        return word_spans(text) if self.split == "words" else [(i, i + 1) for i in range(len(text))]
 
     def _words(self, row, where):
         if isinstance(row, (str, bytes)):

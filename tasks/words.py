@@ -3,27 +3,27 @@
 import unicodedata
 
 import numpy as np
+import tokenizers as rust
+
+# Chinese characters and punctuation are words of their own, whatever the tokenizer of the family does with them.
+_SPACED = rust.normalizers.BertNormalizer(clean_text=False, strip_accents=False, lowercase=False)
+_SPLIT = rust.pre_tokenizers.BertPreTokenizer()
 
 
-def word_spans(text: str, tokenizer) -> list[tuple[int, int]]:
-    """Where the words of a text begin and end, as the tokenizer's own pre-tokenizer divides it.
+def word_spans(text: str) -> list[tuple[int, int]]:
+    """Where the words of a text begin and end, as BERT divides it: at blanks, punctuation and Chinese characters.
 
-    Blanks belong to no word; an accent or a variation selector that follows a word belongs to it, even if the tokenizer
-    drops it.
+    Blanks belong to no word; an accent or a variation selector that follows a word belongs to it.
 
-    Args:
-        text: a string.
-        tokenizer: a garden tokenizer.
-
-    >>> from garden.tokenizers import BertTokenizer
-    >>> tokenizer = BertTokenizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"])
-    >>> word_spans("Well, 你好", tokenizer)
+    >>> from garden.tasks.words import word_spans
+    >>> word_spans("Well, 你好")
     [(0, 4), (4, 5), (6, 7), (7, 8)]
     """
-    encoding, found = tokenizer.encode_batch([text])[0], {}
-    for word, (start, end) in zip(encoding.word_ids, encoding.offsets, strict=True):
-        found[word] = (found.get(word, (start,))[0], end)
-    trimmed = (_trimmed(text, start, end) for start, end in found.values())
+    pieces = rust.PreTokenizedString(text)
+    pieces.normalize(_SPACED.normalize)
+    _SPLIT.pre_tokenize(pieces)
+    found = [span for _, span, _ in pieces.get_splits(offset_referential="original", offset_type="char")]
+    trimmed = (_trimmed(text, start, end) for start, end in found)
     return [(start, end) for start, end in trimmed if start < end]
 
 

@@ -9,13 +9,16 @@ import subprocess
 import sys
 from pathlib import Path
 
+# Models of a few thousand weights: threads of two processes would only wait for each other.
+ONE_THREAD = {"OMP_NUM_THREADS": "1", "TF_NUM_INTRAOP_THREADS": "1", "TF_NUM_INTEROP_THREADS": "1"}
+ONE_THREAD |= {"XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false"}
 BACKENDS = ("jax", "tensorflow", "torch")
 
 if __name__ == "__main__":
     root, failed = Path(__file__).parent.parent, []
     for backend in BACKENDS:
         print(f"== {backend}", flush=True)
-        environment = {**os.environ, "KERAS_BACKEND": backend, "TF_CPP_MIN_LOG_LEVEL": "3"}
+        environment = {**os.environ, **ONE_THREAD, "KERAS_BACKEND": backend, "TF_CPP_MIN_LOG_LEVEL": "3"}
         command = [sys.executable, "-m", "pytest", "--numprocesses=2", "--dist=worksteal", *sys.argv[1:]]
         if subprocess.run(command, cwd=root, env=environment).returncode:
             failed.append(backend)

@@ -1,10 +1,13 @@
 """One row per family: its odd-sized model, its reference in transformers, its published heads."""
 
+import functools
+import io
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
+import sentencepiece
 import torch
 import transformers
 
@@ -106,6 +109,13 @@ class RobertaModel(transformers.RobertaModel):
         super().__init__(config, add_pooling_layer=False)
 
 
+class XLMRobertaModel(transformers.XLMRobertaModel):
+    """Likewise."""
+
+    def __init__(self, config):
+        super().__init__(config, add_pooling_layer=False)
+
+
 def write_byte_pairs(folder, size: int) -> list[str]:
     """vocab.json and merges.txt of RoBERTa's special tokens, some bytes, w1 to w9 and fillings."""
     digits = "0123456789"
@@ -115,6 +125,22 @@ def write_byte_pairs(folder, size: int) -> list[str]:
     (folder / "vocab.json").write_text(json.dumps({token: i for i, token in enumerate([*tokens, "<mask>"])}), "utf-8")
     (folder / "merges.txt").write_text("#version: 0.2\nĠ w\n" + "".join(f"Ġw {i}\n" for i in range(1, 10)), "utf-8")
     return tokens
+
+
+@functools.cache
+def _pieces() -> bytes:
+    """A SentencePiece model of the letters of some words and a few of their pieces."""
+    model = io.BytesIO()
+    lines = iter([f"w{i} nothing MASK W{i}" for i in range(10)] * 9)
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=lines, model_writer=model, vocab_size=40, hard_vocab_limit=False, minloglevel=2
+    )
+    return model.getvalue()
+
+
+def write_pieces(folder, size: int) -> None:
+    """XLM-R's model file, of fewer pieces than the table has rows."""
+    (folder / "sentencepiece.bpe.model").write_bytes(_pieces())
 
 
 FAMILIES = [
@@ -232,6 +258,19 @@ FAMILIES = [
         sizes={**ODD, "max_position_embeddings": 35, "type_vocab_size": 1, "pad_token_id": 1, "layer_norm_eps": 1e-5},
         arguments={},
         write_vocabulary=write_byte_pairs,
+    ),
+    FamilyRow(
+        backbone=garden.XlmRobertaBackbone,
+        config=transformers.XLMRobertaConfig,
+        reference=XLMRobertaModel,
+        own_heads={
+            tasks.MaskedLM: transformers.XLMRobertaForMaskedLM,
+            tasks.TextClassifier: transformers.XLMRobertaForSequenceClassification,
+        },
+        presets=("xlm_roberta_base_multi",),
+        sizes={**ODD, "max_position_embeddings": 35, "type_vocab_size": 1, "pad_token_id": 1, "layer_norm_eps": 1e-5},
+        arguments={},
+        write_vocabulary=write_pieces,
     ),
 ]
 

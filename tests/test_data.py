@@ -121,12 +121,14 @@ def test_the_split_is_fixed_stratified_and_complete():
 
 
 def test_a_split_without_classes_is_fixed_and_complete():
-    train, held_out = random_split(20, 0.25, seed=3)
-    assert len(held_out) == 5 and sorted([*train, *held_out]) == list(range(20))
-    assert random_split(20, 0.25, seed=3)[1].tolist() == held_out.tolist()
+    groups = [i // 2 for i in range(40)]
+    train, held_out = random_split(groups, 0.25, seed=3)
+    assert len(held_out) == 10 and sorted([*train, *held_out]) == list(range(40))
+    assert not {groups[i] for i in train} & {groups[i] for i in held_out}
+    assert random_split(groups, 0.25, seed=3)[1].tolist() == held_out.tolist()
     for count in (1, 3):
-        with pytest.raises(ValueError, match=f"of {count} rows leaves nothing"):
-            random_split(count, 0.1)
+        with pytest.raises(ValueError, match=f"of {count} texts leaves nothing"):
+            random_split(list(range(count)), 0.1)
 
 
 def test_report_of_a_matrix_worked_out_by_hand():

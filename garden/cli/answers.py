@@ -43,9 +43,10 @@ def write_rows(columns: list[str], rows: list[dict], output: str | None) -> None
 
 
 def _standard_input(column: str) -> Table:
-    lines = decode(sys.stdin.buffer.read(), "standard input").splitlines()
-    if not lines:
+    text = decode(sys.stdin.buffer.read(), "standard input").removesuffix("\n")
+    if not text:
         raise ValueError("standard input is empty")
+    lines = [line.removesuffix("\r") for line in text.split("\n")]  # splitlines() also splits at U+2028 in a text
     return Table(Path("-"), [column], [{column: line} for line in lines], list(range(1, len(lines) + 1)))
 
 

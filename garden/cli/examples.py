@@ -65,19 +65,26 @@ def label_ids(labels: list[str], names: list[str]) -> np.ndarray:
     return np.array([position[label] for label in labels], "int32")
 
 
-def random_split(count: int, fraction: float, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Positions to train on and positions held out, the latter `fraction` of all, rounded, in order.
+def random_split(groups: list, fraction: float, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Positions to train on and positions held out, the latter those of `fraction` of the groups, rounded, in order.
+
+    Args:
+        groups: the group of each row; rows of one group stay together.
+        fraction: share of the groups to hold out.
+        seed: which ones.
 
     Raises ValueError if nothing would be held out or nothing left.
 
-    >>> train, held_out = random_split(8, 0.25)
-    >>> len(train), len(held_out)
-    (6, 2)
+    >>> train, held_out = random_split(["a", "a", "b", "c", "d"], 0.25)
+    >>> len({*train}) + len({*held_out})
+    5
     """
-    held_out = np.zeros(count, bool)
-    held_out[np.random.default_rng(seed).permutation(count)[: round(fraction * count)]] = True
+    distinct = list(dict.fromkeys(groups))
+    order = np.random.default_rng(seed).permutation(len(distinct))
+    chosen = {distinct[i] for i in order[: round(fraction * len(distinct))]}
+    held_out = np.array([group in chosen for group in groups], bool)
     if not held_out.any() or held_out.all():
-        raise ValueError(f"{fraction} of {count} rows leaves nothing to {'train' if count else 'work'} or validate on")
+        raise ValueError(f"{fraction} of {len(distinct)} texts leaves nothing to train or to validate on")
     return np.flatnonzero(~held_out), np.flatnonzero(held_out)
 
 

@@ -45,6 +45,9 @@ def run(options: flags.FlagValues) -> None:
     """Trains, measures and writes the run folder."""
     chosen = backend.choose(options.backend)
     job = find_job(options.task)
+    for name in ("crf", "null_threshold"):
+        if options[name].present and name not in job.flags:
+            raise ValueError(f"--{name} is no flag of --task={options.task}: leave it out")
     training, validation = _examples(job, options)
     data = {f"{name}_sha256": _sha256(options[name].value) for name in ("train", "validation")}
     folder = open_run(options.output, config(options, chosen, data), options.overwrite)

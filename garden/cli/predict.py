@@ -39,11 +39,11 @@ def run(options: flags.FlagValues) -> None:
         raise ValueError("give either --text or --input")
     if options.pair is not None and options.text is None:
         raise ValueError("--pair goes with --text; the second texts of a table are named by --pair_column")
-    to_folder = options.input is not None and options.input.endswith(".json")
-    if options.output and Path(options.output).suffix.lower() not in FORMATS and not to_folder:
-        raise ValueError(f"--output={options.output}: the name must end in {' or '.join(FORMATS)}")
     backend.choose(options.backend)
     job = find(options)
+    named = options.output and Path(options.output).suffix.lower() in FORMATS
+    if options.output and not named and not job.answers_with_folder(options.input):
+        raise ValueError(f"--output={options.output}: the name must end in {' or '.join(FORMATS)}")
     if options.input:
         job.answer_file(load(job, options), options)
     else:

@@ -13,6 +13,7 @@ class Classification(Job):
     """One class for each text."""
 
     task = "TextClassifier"
+    problem = "single_label_classification"
     metric = "accuracy"
     pictures = ("confusion_matrix.png",)
     files = "a table (.csv, .tsv, .jsonl) with a text and a class name in each row"
@@ -24,7 +25,7 @@ class Classification(Job):
         )
 
     def fits(self, config):
-        return not is_regression(config)
+        return config.get("problem", self.problem) == self.problem
 
     def split(self, examples, fraction, seed):
         return stratified_split(examples.targets, fraction, seed)
@@ -33,7 +34,7 @@ class Classification(Job):
         label_ids(validation.targets, class_names(training.targets))
 
     def arguments(self, training, options):
-        return {"class_names": class_names(training.targets)}
+        return {"class_names": class_names(training.targets), "problem": self.problem}
 
     def compile_settings(self):
         import keras
@@ -78,8 +79,3 @@ class Classification(Job):
             return zip(labels, *np.round(probabilities.astype("float64"), 6).T.tolist(), strict=True)
 
         answer_table(table, added, answers, options.output)
-
-
-def is_regression(config: dict) -> bool:
-    """Whether the classifier of a configuration gives numbers."""
-    return (config.get("problem") or config.get("problem_type")) == "regression"

@@ -16,6 +16,7 @@ class Job(ABC):
         metric: what the learning curve shows beside the loss, by its name in Keras's logs.
         pictures: files that `draw` makes.
         sequence_length: tokens a row where the user says nothing.
+        flags: those of `garden finetune` that are this job's own.
         files: what `--train` may be, for the help.
     """
 
@@ -23,6 +24,7 @@ class Job(ABC):
     metric = "sparse_categorical_accuracy"
     pictures: tuple[str, ...] = ()
     sequence_length = 128
+    flags: tuple[str, ...] = ()
     files: str
 
     @abstractmethod
@@ -45,13 +47,21 @@ class Job(ABC):
     def answer_file(self, model, options) -> None:
         """Writes the answers to --input to --output, or prints them."""
 
+    def answers_with_folder(self, path: str | None) -> bool:
+        """Whether the answers to a file are a folder and not a table."""
+        return False
+
     def fits(self, config: dict) -> bool:
         """Whether a preset of this configuration, which holds the task, is for this job: two jobs may share a task."""
         return True
 
+    def groups(self, examples: Examples) -> list:
+        """What examples must have in common so as not to be torn apart by `split`, such as their passage."""
+        return list(range(len(examples)))
+
     def split(self, examples: Examples, fraction: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
         """Positions to train on and positions held out."""
-        return random_split(len(examples), fraction, seed)
+        return random_split(self.groups(examples), fraction, seed)
 
     def check(self, training: Examples, validation: Examples) -> None:
         """Raises ValueError where the one does not fit the other."""

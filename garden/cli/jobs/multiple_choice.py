@@ -23,6 +23,9 @@ class MultipleChoice(Job):
             raise ValueError(f"{path} holds no question")
         return Examples(inputs, answers)
 
+    def groups(self, examples):
+        return examples.inputs[0]
+
     def targets(self, model, examples):
         return np.array(examples.targets, "int32")
 

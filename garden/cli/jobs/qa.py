@@ -13,6 +13,7 @@ class QuestionAnswering(Job):
 
     task = "QuestionAnswering"
     sequence_length = 384
+    flags = ("null_threshold",)
     files = "JSON in the layout of SQuAD 1.1 or 2.0, CMRC2018 or DRCD"
 
     def read(self, path, options):
@@ -22,6 +23,12 @@ class QuestionAnswering(Job):
         if any(example.answers is None for example in examples):
             raise ValueError(f"{path} has questions without answers: it can be answered, but not learnt or measured")
         return Examples(examples, [example.answers for example in examples])
+
+    def answers_with_folder(self, path):
+        return path is not None and Path(path).suffix.lower() == ".json"
+
+    def groups(self, examples):
+        return [example.passage for example in examples.inputs]
 
     def batches(self, model, examples, batch_size, seed, drop_remainder=False):
         from garden.tasks.question_answering_batches import example_batches
@@ -59,7 +66,7 @@ class QuestionAnswering(Job):
     def answer_file(self, model, options):
         from garden.tasks import read_squad, write_predictions
 
-        if Path(options.input).suffix.lower() == ".json":
+        if self.answers_with_folder(options.input):
             if not options.output:
                 raise ValueError("answers to a JSON file are a folder: give --output")
             examples = read_squad(options.input)

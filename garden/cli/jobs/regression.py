@@ -8,7 +8,6 @@ from .. import pictures
 from ..answers import answer_table, read_input
 from ..data import read_table
 from ..examples import Examples, text_inputs
-from .classification import is_regression
 from .job import Job
 
 
@@ -16,6 +15,7 @@ class Regression(Job):
     """One number for each text."""
 
     task = "TextClassifier"
+    problem = "regression"
     metric = "mean_absolute_error"
     pictures = ("predictions.png",)
     files = "a table (.csv, .tsv, .jsonl) with a text and a number in each row"
@@ -30,7 +30,7 @@ class Regression(Job):
         return Examples(text_inputs(table, options.text_column, options.pair_column), numbers)
 
     def fits(self, config):
-        return is_regression(config)
+        return config.get("problem") == self.problem
 
     def check(self, training, validation):
         for name, examples in (("training", training), ("validation", validation)):
@@ -38,7 +38,7 @@ class Regression(Job):
                 raise ValueError(f"all numbers of the {name} part are {examples.targets[0]}: there is nothing to learn")
 
     def arguments(self, training, options):
-        return {"problem": "regression"}
+        return {"problem": self.problem}
 
     def targets(self, model, examples):
         return np.array(examples.targets, "float32")
@@ -54,8 +54,8 @@ class Regression(Job):
         truth = np.array(examples.targets)
         found = model.predict_values(examples.inputs, options.batch_size).astype("float64")
         return {
-            "pearson": pearson(truth, found),
-            "spearman": spearman(truth, found),
+            "pearson": _finite(pearson(truth, found)),
+            "spearman": _finite(spearman(truth, found)),
             "mean_squared_error": float(np.mean((truth - found) ** 2)),
             "variance": float(truth.var()),
             "predictions": np.round(found, 6).tolist(),
@@ -65,7 +65,8 @@ class Regression(Job):
     def as_text(self, figures):
         names = {"pearson": "Pearson", "spearman": "Spearman", "mean_squared_error": "mean squared error"}
         names["variance"] = "the same of always answering the mean"
-        return "\n".join(f"{meaning:<40}{figures[name]:9.3f}" for name, meaning in names.items())
+        shown = {meaning: figures[name] for name, meaning in names.items() if figures[name] is not None}
+        return "\n".join(f"{meaning:<40}{figure:9.3f}" for meaning, figure in shown.items())
 
     def draw(self, figures, folder):
         pictures.scatter_picture(figures["truth"], figures["predictions"], folder / "predictions.png")
@@ -83,6 +84,11 @@ class Regression(Job):
             return zip(np.round(values.astype("float64"), 6).tolist())
 
         answer_table(table, ["predicted_value"], answers, options.output)
+
+
+def _finite(figure: float) -> float | None:
+    """A figure as JSON knows it: answers that are all the same have no correlation."""
+    return figure if math.isfinite(figure) else None
 
 
 def _number(cell: str, where: str) -> float:

@@ -14,6 +14,7 @@ class Tagging(Job):
 
     task = "TokenClassifier"
     pictures = ("entities.png",)
+    flags = ("crf",)
     files = "words in columns, word first and label last, a blank line between texts; or .jsonl of words and labels"
 
     def read(self, path, options):
@@ -25,7 +26,10 @@ class Tagging(Job):
         names = label_names(training)
         unknown = sorted({label for labels in validation.targets for label in labels} - set(names))
         if unknown:
-            raise ValueError(f"{some(unknown)} is no label of the training part; those are {some(names)}")
+            raise ValueError(
+                f"{some(unknown)} is no label of the training part; those are {some(names)}: "
+                "give --validation, or another --seed"
+            )
 
     def arguments(self, training, options):
         single = all(len(word) == 1 for words in training.inputs for word in words)
@@ -100,11 +104,12 @@ class Tagging(Job):
 
 
 def read_columns(path: str) -> Examples:
-    """A file of one word a line in CoNLL's manner; columns by tabs or blanks, comments and -DOCSTART- passed over.
+    """A file of one word a line in CoNLL's manner, columns by tabs or blanks; -DOCSTART- lines are passed over.
 
-    Raises ValueError for bytes that are not UTF-8, a line with one column, and a file without a word.
+    Raises ValueError for bytes that are not UTF-8, a line with one column or with others than the first, such as a
+    comment, and a file without a word.
     """
-    texts, labels = [[]], [[]]
+    texts, labels, columns = [[]], [[]], 0
     for number, line in enumerate(decode(Path(path).read_bytes(), path).split("\n"), start=1):
         fields = line.rstrip("\r").split("\t") if "\t" in line else line.split()
         if not any(fields) or fields[0] == "-DOCSTART-":
@@ -114,6 +119,9 @@ def read_columns(path: str) -> Examples:
             continue
         if len(fields) < 2 or not fields[0] or not fields[-1]:
             raise ValueError(f"{path}, line {number}: {line!r} is not a word, and in its last column a label")
+        columns = columns or len(fields)
+        if len(fields) != columns:
+            raise ValueError(f"{path}, line {number}: {line!r} has {len(fields)} columns where others have {columns}")
         texts[-1].append(fields[0])
         labels[-1].append(fields[-1].strip())
     if not texts[0]:
@@ -150,7 +158,13 @@ def _read_jsonl(path, text_column, label_column):
 
 
 def _are_entities(names: list[str]) -> bool:
-    return all(name == "O" or name[:2] in ("B-", "I-", "E-", "S-", "L-", "U-") for name in names)
+    from garden.tasks import spans
+
+    try:
+        spans(names)
+    except ValueError:
+        return False
+    return True
 
 
 def _rounded(entity):
