@@ -6,7 +6,7 @@ import numpy as np
 import tokenizers as rust
 
 # Chinese characters and punctuation are words of their own, whatever the tokenizer of the family does with them.
-_SPACED = rust.normalizers.BertNormalizer(clean_text=False, strip_accents=False, lowercase=False)
+_SPACED = rust.normalizers.BertNormalizer(strip_accents=False, lowercase=False)
 _SPLIT = rust.pre_tokenizers.BertPreTokenizer()
 
 

@@ -102,7 +102,7 @@ def test_a_disk_too_small_is_noticed_before_it_is_full(preset, reviews, tmp_path
 
 
 def test_a_full_disk_leaves_no_half_predictions(run, reviews, tmp_path, monkeypatch, error_of):
-    monkeypatch.setattr(csv.DictWriter, "writerows", full_disk)
+    monkeypatch.setattr(csv.DictWriter, "writerow", full_disk)
     output = tmp_path / "answers.csv"
     command = ["predict", f"--preset={run}", f"--input={reviews}", f"--output={output}"]
     assert error_of(command) == "garden: error: No space left on device"

@@ -144,6 +144,7 @@ def test_a_run_of_another_task_is_not_gone_on_with(preset, reviews, run, error_o
         ("tagging", "a.conll", "", "holds no word"),
         ("tagging", "a.conll", "word\n", "line 1: 'word' is not a word"),
         ("tagging", "a.conll", b"\xff\xfe", "not UTF-8"),
+        ("tagging", "a.conll", "a b O\n# sent 3\nb c\n", "line 3: 'b c' has 2 columns where others have 3"),
         ("tagging", "a.jsonl", '{"text": ["a", "b"], "label": ["O"]}', "2 words but 1 labels"),
         ("tagging", "a.jsonl", '{"text": "a"}', "has to be a list of words or a string"),
         ("qa", "a.json", "[1]", "in the layout neither of SQuAD nor of CMRC2018"),
@@ -162,7 +163,7 @@ def test_a_bad_file_is_one_clear_error(tmp_path, task, name, content, message):
 
 def test_columns_are_texts_of_words(tmp_path):
     path = tmp_path / "a.txt"
-    path.write_text("\ufeff\n我\tO\r\n在\tO\n\n\n北\tns\tB-LOC\n京\tns\tI-LOC\n", "utf-8")
+    path.write_text("\ufeff\n我\tO\r\n在\tO\n\n\n北\tB-LOC\n京\tI-LOC\n", "utf-8")
     examples = read_columns(str(path))
     assert examples.inputs == [["我", "在"], ["北", "京"]] and examples.targets == [["O", "O"], ["B-LOC", "I-LOC"]]
     assert label_names(examples) == ["O", "B-LOC", "I-LOC"]

@@ -122,7 +122,7 @@ def test_an_archive_with_both_networks_gives_either(both):
 def test_a_head_does_not_stand_on_the_other_network(both):
     """In the small archive their shapes are equal, so only the names keep them apart."""
     folder = both[2]
-    with pytest.warns(UserWarning, match="fresh and in need of training: masked_lm/bias, masked_lm/dense/kernel"):
+    with pytest.warns(UserWarning, match="fresh and in need of training: masked_lm/"):
         masked_lm = tasks.MaskedLM.from_preset(folder)
     reason = masked_lm.load_report.ignored["generator/encoder/layer_0/output/dense/bias"]
     assert reason == "the generator, a network of its own, which #generator behind the name loads"

@@ -89,7 +89,7 @@ def test_a_problem_that_is_asked_for_gets_a_head_of_its_own(tmp_path):
         model = tasks.TextClassifier.from_preset(tmp_path / "in", problem="regression")
     assert model.num_classes == 1
     small_task(class_names=["bad", "good"]).save_to_preset(tmp_path / "preset")
-    with pytest.warns(UserWarning, match="2 classes, not 1: the head is fresh"):
+    with pytest.warns(UserWarning, match="num_classes=2, not 1: the head is fresh"):
         model = tasks.TextClassifier.from_preset(tmp_path / "preset", problem="regression")
     assert model.num_classes == 1 and model.predict_values(["good"]).shape == (1,)
 

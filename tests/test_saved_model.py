@@ -42,7 +42,7 @@ def test_strings_in_and_the_same_logits_out(family, tmp_path, monkeypatch):
         return
     rng = np.random.default_rng(0)
     for variable in model.weights:
-        variable.assign(rng.normal(0.0, 0.5, variable.shape))
+        variable.assign(rng.normal(0.0, 2.5 * family.spread, variable.shape))
     tasks.export_saved_model(model, tmp_path / "served")
     served = tf.saved_model.load(str(tmp_path / "served"))
     theirs = served.serve(tf.constant(TEXTS[::-1])).numpy()

@@ -9,7 +9,7 @@ from pathlib import Path
 from .data import Table, decode, read_table
 from .run_folder import replacing
 
-FORMATS = (".csv", ".jsonl")
+_FORMATS = (".csv", ".jsonl")
 
 
 def read_input(options) -> Table:
@@ -33,10 +33,17 @@ def answer_table(table: Table, added: list[str], answers: Callable[[], Iterable[
     write_rows([*table.columns, *added], rows, output)
 
 
+def check_name(output: str) -> None:
+    """Raises ValueError for a file that is named neither CSV nor JSONL."""
+    if Path(output).suffix.lower() not in _FORMATS:
+        raise ValueError(f"--output={output}: the name must end in {' or '.join(_FORMATS)}")
+
+
 def write_rows(columns: list[str], rows: list[dict], output: str | None) -> None:
     """Writes rows as CSV or JSONL, by the name of the file, all or nothing; as CSV on standard output without one."""
     if output is None:
         return _write_csv(sys.stdout, columns, rows)
+    check_name(output)
     write = _write_jsonl if Path(output).suffix.lower() == ".jsonl" else _write_csv
     with replacing(output) as temporary, open(temporary, "w", encoding="utf-8", newline="") as file:
         write(file, columns, rows)

@@ -125,6 +125,7 @@ def _examples(job: Job, options: flags.FlagValues) -> tuple[Examples, Examples]:
     if not 0 < fraction < 1:
         raise ValueError(f"--validation_split={fraction} must lie between 0 and 1")
     training = job.read(options.train, options)
+    job.check(training, training)
     if options.validation:
         validation = job.read(options.validation, options)
     else:

@@ -11,7 +11,7 @@ from pathlib import Path
 from absl import flags
 
 from . import backend
-from .answers import FORMATS
+from .answers import check_name
 from .jobs import Job, job_of
 from .options import add_answering, add_columns, add_required
 
@@ -39,11 +39,11 @@ def run(options: flags.FlagValues) -> None:
         raise ValueError("give either --text or --input")
     if options.pair is not None and options.text is None:
         raise ValueError("--pair goes with --text; the second texts of a table are named by --pair_column")
+    in_json = options.input is not None and Path(options.input).suffix.lower() == ".json"
+    if options.output and not in_json:  # to a JSON file some jobs answer with a folder
+        check_name(options.output)
     backend.choose(options.backend)
     job = find(options)
-    named = options.output and Path(options.output).suffix.lower() in FORMATS
-    if options.output and not named and not job.answers_with_folder(options.input):
-        raise ValueError(f"--output={options.output}: the name must end in {' or '.join(FORMATS)}")
     if options.input:
         job.answer_file(load(job, options), options)
     else:

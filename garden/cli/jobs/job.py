@@ -47,10 +47,6 @@ class Job(ABC):
     def answer_file(self, model, options) -> None:
         """Writes the answers to --input to --output, or prints them."""
 
-    def answers_with_folder(self, path: str | None) -> bool:
-        """Whether the answers to a file are a folder and not a table."""
-        return False
-
     def fits(self, config: dict) -> bool:
         """Whether a preset of this configuration, which holds the task, is for this job: two jobs may share a task."""
         return True

@@ -24,9 +24,6 @@ class QuestionAnswering(Job):
             raise ValueError(f"{path} has questions without answers: it can be answered, but not learnt or measured")
         return Examples(examples, [example.answers for example in examples])
 
-    def answers_with_folder(self, path):
-        return path is not None and Path(path).suffix.lower() == ".json"
-
     def groups(self, examples):
         return [example.passage for example in examples.inputs]
 
@@ -66,7 +63,7 @@ class QuestionAnswering(Job):
     def answer_file(self, model, options):
         from garden.tasks import read_squad, write_predictions
 
-        if self.answers_with_folder(options.input):
+        if Path(options.input).suffix.lower() == ".json":
             if not options.output:
                 raise ValueError("answers to a JSON file are a folder: give --output")
             examples = read_squad(options.input)
