@@ -11,7 +11,6 @@ from pathlib import Path
 
 # Models of a few thousand weights: threads of two processes would only wait for each other.
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "TF_NUM_INTRAOP_THREADS": "1", "TF_NUM_INTEROP_THREADS": "1"}
-ONE_THREAD |= {"XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false"}
 BACKENDS = ("jax", "tensorflow", "torch")
 
 if __name__ == "__main__":

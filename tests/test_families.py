@@ -5,7 +5,7 @@ import keras_hub
 import numpy as np
 import pytest
 import transformers
-from families import FAMILIES, PADDING, gap, reference_outputs
+from families import FAMILIES, PADDING, gap, reference_outputs, run
 from keras import ops
 
 import garden
@@ -28,9 +28,9 @@ def test_every_hidden_state_and_attention_matrix_equals_the_reference(family, tm
     reference = family.save_reference(tmp_path, family.reference)
     backbone = family.backbone.from_preset(tmp_path)
     x = family.inputs(family.padding)
-    ours = backbone.features("hidden_states", "attention_probs")(x)
+    ours = run(backbone.features("hidden_states", "attention_probs"), x)
     theirs = reference_outputs(reference, x, output_hidden_states=True, output_attentions=True)
-    plain = backbone(x)
+    plain = run(backbone, x)
     assert gap(plain["sequence_output"], theirs.last_hidden_state, family.padding) <= 1e-5
     assert ("pooled_output" in plain) == ("pooler_output" in theirs) == (family.backbone.classifier_pooler is None)
     if "pooled_output" in plain:  # transformers reads the first place of a row, also where padding stands there
@@ -54,7 +54,7 @@ def test_left_padding_changes_nothing(family):
     backbone = shared(family)
     x = family.inputs(np.ones((3, 11), "int32"))
     padded = {name: np.pad(array, ((0, 0), (4, 0))) for name, array in x.items()}
-    ours, shifted = backbone(x), backbone(padded)
+    ours, shifted = run(backbone, x), run(backbone, padded)
     shifted["sequence_output"] = shifted["sequence_output"][:, 4:]
     for name, output in ours.items():
         assert gap(shifted[name], ops.convert_to_numpy(output)) <= 1e-5
@@ -77,7 +77,7 @@ def test_published_heads_load_and_go_back_to_transformers(family, tmp_path):
         model = task.from_preset(folder)
         unread_pooler = {variable.path for variable in model.backbone.weights if "pooler" in variable.path}
         assert set(model.load_report.fresh) <= unread_pooler
-        ours = ops.convert_to_numpy(model({**x, **positions} if "mask_positions" in model.input else x))
+        ours = run(model, {**x, **positions} if "mask_positions" in model.input else x)
         export_to_transformers(model, folder / "out")
         reloaded, report = model_cls.from_pretrained(folder / "out", output_loading_info=True)
         assert not report["missing_keys"] and not report["unexpected_keys"]
@@ -98,17 +98,17 @@ def test_a_backbone_alone_goes_back_to_transformers(family, tmp_path):
     export_to_transformers(model, tmp_path / "out")
     reloaded, report = family.reference.from_pretrained(tmp_path / "out", output_loading_info=True)
     assert not report["missing_keys"] and not report["unexpected_keys"]
-    assert gap(model(x)["sequence_output"], reference_outputs(reloaded.eval(), x).last_hidden_state) <= 1e-5
+    assert gap(run(model, x)["sequence_output"], reference_outputs(reloaded.eval(), x).last_hidden_state) <= 1e-5
 
 
 def test_packed_rows_equal_separate_rows(family):
     backbone = shared(family)
     packed = family.inputs(np.array([[1] * 5 + [2] * 4 + [3] * 2]))
-    together = backbone.predict(packed, verbose=0)["sequence_output"]
+    together = run(backbone, packed)["sequence_output"]
     for start, stop in ((0, 5), (5, 9), (9, 11)):
         alone = {name: array[:, start:stop] for name, array in packed.items()}
         alone["padding_mask"] = np.ones_like(alone["padding_mask"])
-        assert gap(backbone.predict(alone, verbose=0)["sequence_output"], together[:, start:stop]) <= 1e-5
+        assert gap(run(backbone, alone)["sequence_output"], together[:, start:stop]) <= 1e-5
 
 
 @pytest.mark.parametrize("dtype", ["float16", "mixed_bfloat16"])
@@ -124,8 +124,8 @@ def test_features_share_the_weights_and_do_not_change_the_output(family):
     seen = backbone.features(*names)
     assert {id(v) for v in seen.weights} == {id(v) for v in backbone.weights}
     x = family.inputs()
-    outputs = seen(x)
-    plain = ops.convert_to_numpy(backbone(x)["sequence_output"])
+    outputs = run(seen, x)
+    plain = run(backbone, x)["sequence_output"]
     assert gap(outputs["sequence_output"], plain, PADDING) <= 1e-5
     assert [len(outputs[name]) for name in names] == [3, 2, 2, 2, 2, 2]
     assert tuple(outputs["queries"][0].shape) == (3, 11, 5, 12)
@@ -139,7 +139,7 @@ def test_features_share_the_weights_and_do_not_change_the_output(family):
 def test_saved_models_come_back_equal(family, tmp_path):
     backbone = shared(family)
     x = family.inputs()
-    before = ops.convert_to_numpy(backbone(x)["sequence_output"])
+    before = run(backbone, x)["sequence_output"]
     backbone.save(tmp_path / "model.keras")
     backbone.save_to_preset(tmp_path / "preset")
     restored = [
@@ -151,10 +151,10 @@ def test_saved_models_come_back_equal(family, tmp_path):
     for model in restored:
         assert type(model) is family.backbone
         assert model.hyperparameters == backbone.hyperparameters
-        assert gap(model(x)["sequence_output"], before) == 0
+        assert gap(run(model, x)["sequence_output"], before) == 0
     restored[-1].save_to_preset(tmp_path / "again")
     again = family.backbone.from_preset(tmp_path / "again")
-    assert gap(again(x)["sequence_output"], before) == 0
+    assert gap(run(again, x)["sequence_output"], before) == 0
 
 
 def test_compiled_predict_equals_eager(family):
@@ -177,9 +177,9 @@ def test_training_lowers_the_loss(family):
 def test_int8_quantization_runs_and_shrinks(family):
     backbone = family.build(num_layers=1)
     x = family.inputs()
-    before, size = ops.convert_to_numpy(backbone(x)["sequence_output"]), nbytes(backbone)
+    before, size = run(backbone, x)["sequence_output"], nbytes(backbone)
     backbone.quantize("int8")
-    assert gap(backbone(x)["sequence_output"], before, PADDING) < 0.1
+    assert gap(run(backbone, x)["sequence_output"], before, PADDING) < 0.1
     assert nbytes(backbone) < 0.4 * size
 
 

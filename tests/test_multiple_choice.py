@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 import torch
 import transformers
-from families import FAMILIES, gap
+from families import FAMILIES, gap, run
 from test_tasks import WORDS, small_task
 
 from garden import tasks
@@ -46,13 +46,13 @@ def test_published_heads_load_and_export_equal(family, tmp_path):
     x = family.inputs(np.array([[1] * 11, [1] * 7 + [0] * 4, [1] * 2 + [0] * 9] * 2))
     x = {key: array.reshape(2, 3, 11) for key, array in x.items()}
     theirs = reference_logits(reference, x)
-    assert theirs.shape == (2, 3) and gap(model(x), theirs) <= 1e-5
+    assert theirs.shape == (2, 3) and gap(run(model, x), theirs) <= 1e-5
     export_to_transformers(model, tmp_path / "out")
     reloaded, report = type(reference).from_pretrained(tmp_path / "out", output_loading_info=True)
     assert not report["missing_keys"] and not report["unexpected_keys"]
-    assert gap(model(x), reference_logits(reloaded.eval(), x)) <= 1e-5
+    assert gap(run(model, x), reference_logits(reloaded.eval(), x)) <= 1e-5
     convert(tmp_path / "in", tmp_path / "preset")  # its config names the head
-    assert gap(tasks.MultipleChoice.from_preset(tmp_path / "preset")(x), theirs) <= 1e-5
+    assert gap(run(tasks.MultipleChoice.from_preset(tmp_path / "preset"), x), theirs) <= 1e-5
 
 
 def test_it_learns_and_comes_back_equal(trained, tmp_path):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 import transformers
-from families import FAMILIES, gap, inputs, write_byte_pairs
+from families import FAMILIES, gap, inputs, run, write_byte_pairs
 
 import garden
 from garden import tasks
@@ -31,7 +31,7 @@ def test_positions_equal_the_reference_that_counts_them_itself(padding_id, tmp_p
     mask = torch.tensor(x["padding_mask"])
     with torch.no_grad():
         theirs = reference(input_ids=torch.tensor(x["token_ids"]).long(), attention_mask=mask).last_hidden_state
-    assert gap(backbone(x)["sequence_output"], theirs, x["padding_mask"]) <= 1e-5
+    assert gap(run(backbone, x)["sequence_output"], theirs, x["padding_mask"]) <= 1e-5
 
 
 def test_a_table_of_514_rows_holds_512_tokens_and_with_padding_at_3_only_510(tmp_path):
@@ -40,7 +40,7 @@ def test_a_table_of_514_rows_holds_512_tokens_and_with_padding_at_3_only_510(tmp
         backbone = ROBERTA.backbone.from_preset(tmp_path)
         assert backbone.max_sequence_length == length
         x = {"token_ids": np.full((1, length), 5, "int32"), "padding_mask": np.ones((1, length), "int32")}
-        assert backbone(x)["sequence_output"].shape[1] == length
+        assert run(backbone, x)["sequence_output"].shape[1] == length
         with pytest.raises(ValueError, match=f"{length + 1} tokens but the position table has {length}"):
             backbone({name: np.pad(array, ((0, 0), (0, 1)), mode="edge") for name, array in x.items()})
 
@@ -54,9 +54,9 @@ def test_a_segments_vector_is_not_dropped(tmp_path):
         with torch.no_grad():
             return reference(input_ids=torch.tensor(x["token_ids"]).long()).last_hidden_state
 
-    assert gap(backbone(x)["sequence_output"], theirs()) <= 1e-5
+    assert gap(run(backbone, x)["sequence_output"], theirs()) <= 1e-5
     reference.embeddings.token_type_embeddings.weight.data[0] = 0
-    assert gap(backbone(x)["sequence_output"], theirs()) > 1e-2
+    assert gap(run(backbone, x)["sequence_output"], theirs()) > 1e-2
 
 
 def test_an_export_says_which_id_is_padding(tmp_path):
