@@ -33,8 +33,8 @@ def read_pooling(folder: Path, max_sequence_length: int) -> dict:
         found = ", ".join(unknown) or "no Pooling"
         raise CheckpointError(f"{folder / 'modules.json'} has {found}, which garden's TextEmbedder cannot follow.")
     arguments = {"pooling_mode": _mode(steps["Pooling"] / "config.json"), "normalize": "Normalize" in steps}
-    limit = folder / "sentence_bert_config.json"
-    length = _json(limit).get("max_seq_length") if limit.exists() else None
+    limits = sorted(folder.glob("sentence_*_config.json"))  # between stands the family: bert, roberta, xlm-roberta, ...
+    length = _json(limits[0]).get("max_seq_length") if limits else None
     return {**arguments, "sequence_length": min(length, max_sequence_length)} if length else arguments
 
 

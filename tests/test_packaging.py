@@ -114,3 +114,20 @@ def test_layers_need_keras_only():
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env=environment, check=True)
     assert done.stdout.strip().splitlines()[-1] == "[]"
+
+
+def test_a_saved_preset_loads_in_a_process_that_has_seen_no_family(tmp_path):
+    import garden
+
+    tokenizer = garden.BertTokenizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a"], lowercase=True)
+    backbone = garden.BertBackbone(6, num_layers=1, num_heads=1, hidden_dim=4, intermediate_dim=4)
+    preprocessor = garden.tasks.BertTextClassifierPreprocessor(tokenizer, 8)
+    garden.tasks.BertTextClassifier(backbone, 2, preprocessor).save_to_preset(tmp_path)
+    code = (
+        "import garden; from garden.cli.jobs import job_of; "
+        f"tokenizer = garden.BertTokenizer.from_preset({str(tmp_path)!r}); "
+        f"print(type(tokenizer).__name__, type(garden.Backbone.from_preset({str(tmp_path)!r})).__name__, "
+        f"job_of({str(tmp_path)!r}).task)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert done.stdout.split() == ["BertTokenizer", "BertBackbone", "TextClassifier"], done.stderr

@@ -16,6 +16,7 @@ import garden
 from garden import tasks
 from garden.layers import Pooling, unit_length
 from garden.presets import CheckpointError, export_to_transformers
+from garden.presets.sentence_transformers import read_pooling
 
 BERT = next(family for family in FAMILIES if family.backbone is garden.BertBackbone)
 PAIRS = (["good film", "bad film", "好电影", "the bads"], ["a good", "a bad", "电影", "bads"])
@@ -122,6 +123,8 @@ def test_a_folder_is_pooled_as_published_and_written_back(tmp_path):
     assert (model.pooling_mode, model.normalize, model.preprocessor.sequence_length) == ("cls", False, 12)
     given = tasks.TextEmbedder.from_preset(source, pooling_mode="max", sequence_length=20)
     assert (given.pooling_mode, given.preprocessor.sequence_length) == ("max", 20)
+    (source / "sentence_bert_config.json").rename(source / "sentence_xlm-roberta_config.json")  # another family's
+    assert read_pooling(source, 33)["sequence_length"] == 12
     x = model.preprocessor(["w1 w2", "w3 " * 40])
     assert x["token_ids"].shape == (2, 12)
     states = reference_outputs(reference, x).last_hidden_state
