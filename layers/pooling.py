@@ -41,6 +41,7 @@ def unit_length(x):
     >>> np.array(unit_length(np.array([[3.0, 4.0], [0.0, 0.0]])), "float64").round(2).tolist()
     [[0.6, 0.8], [0.0, 0.0]]
     """
+    x = ops.convert_to_tensor(x)
     # The bound stands inside the root, whose derivative at 0 is infinite.
     return x * ops.rsqrt(ops.maximum(ops.sum(ops.square(x), axis=-1, keepdims=True), 1e-24))
 

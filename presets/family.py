@@ -18,9 +18,9 @@ class Head:
 
     architecture: str
     huggingface: Rows
-    fairseq: Rows = ()
     tensorflow1: Rows = ()
     keras_hub: Rows = ()
+    fairseq: Rows = ()
     paddle: Rows = ()
 
 
