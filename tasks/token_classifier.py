@@ -107,6 +107,8 @@ class TokenClassifier(ClassTask, keras_hub.models.Task):
         """Keras's hook: with a CRF, the negative log-likelihood of the rows per counted word."""
         if not self.crf:
             return super().compute_loss(x, y, y_pred, sample_weight, training)
+        if y_pred.shape[1] is None:
+            raise ValueError("A CRF trains on rows of one width in TensorFlow: leave pad_to_multiple_of out.")
         weights = ops.ones_like(y, dtype="float32") if sample_weight is None else ops.cast(sample_weight, "float32")
         likelihood = self.sequence_model.log_likelihood(y_pred, y, weights > 0)
         loss = ops.divide_no_nan(-ops.sum(likelihood * ops.max(weights, axis=1)), ops.sum(weights))

@@ -193,7 +193,7 @@ def test_lora_trains_only_its_own_weights(family):
 
 
 def test_too_long_a_sequence_raises(family):
-    backbone = shared(family)
+    backbone = family.build()  # TensorFlow would trace a model that has seen other lengths for any length
     with pytest.raises(ValueError, match="34 tokens but the position table has 33"):
         backbone(family.inputs(np.ones((1, 34), "int32")))
     with pytest.raises(ValueError, match="34 tokens but the position table has 33"):

@@ -84,10 +84,12 @@ def finetune(job: Job, options: flags.FlagValues, training: Examples, validation
         warnings.filterwarnings("ignore", message="Not in the checkpoint")  # a fresh head is what is to be trained
         model = getattr(garden.tasks, job.task).from_preset(
             options.preset,
-            sequence_length=length,
-            pad_to_multiple_of=max(8, length // 4),  # each width is a program to compile: four at most
-            **job.arguments(training, options),
-            **dtype(options),
+            **{
+                "sequence_length": length,
+                "pad_to_multiple_of": max(8, length // 4),  # each width is a program to compile: four at most
+                **job.arguments(training, options),
+                **dtype(options),
+            },
         )
     print(job.about(training, validation), flush=True)
     run.begin()

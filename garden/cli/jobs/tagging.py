@@ -37,6 +37,7 @@ class Tagging(Job):
             "class_names": label_names(training),
             "crf": options.crf,
             "split": "characters" if single else "words",
+            **({"pad_to_multiple_of": None} if options.crf else {}),  # TensorFlow scans over one width only
         }
 
     def about(self, training, validation):
