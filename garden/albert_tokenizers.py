@@ -39,15 +39,17 @@ class AlbertSentencePieceTokenizer(SentencePieceTokenizer):
     """
 
     published_as = "AlbertTokenizer"
+    special_names = {
+        "pad_token": "<pad>",
+        "unk_token": "<unk>",
+        "start_token": "[CLS]",
+        "end_token": "[SEP]",
+        "mask_token": "[MASK]",
+    }
 
     def __init__(self, proto=None, lowercase: bool = True, **kwargs):
         self.lowercase = lowercase
         super().__init__(proto, **kwargs)
-
-    def _add_special_tokens(self):
-        named = {"pad": "<pad>", "unk": "<unk>", "start": "[CLS]", "end": "[SEP]", "mask": "[MASK]"}
-        for name, token in named.items():
-            self._add_special_token(token, f"{name}_token")
 
     @classmethod
     def _settings(cls, folder):

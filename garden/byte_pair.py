@@ -55,12 +55,8 @@ class BytePairTokenizer(Tokenizer):
         self.special_tokens_in_strings = special_tokens_in_strings
         self.file_assets = ["vocabulary.json", "merges.txt"]
         self.merges = None
-        self._add_special_tokens()
         if vocabulary is not None:
             self.set_vocabulary_and_merges(vocabulary, merges)
-
-    def _add_special_tokens(self) -> None:
-        raise NotImplementedError(f"{type(self).__name__} names no special tokens.")
 
     def _post_processor(self, ids: dict[str, int]):
         """The Rust part that frames a text or a pair with special tokens, given the id of every token."""

@@ -8,15 +8,21 @@ from garden.encoder import Encoder, post_norm_blocks
 from garden.layers import Embeddings
 from garden.sentence_piece import SentencePieceTokenizer
 
+FAIRSEQ_TOKENS = {
+    "pad_token": "<pad>",
+    "unk_token": "<unk>",
+    "mask_token": "<mask>",
+    "start_token": "<s>",
+    "end_token": "</s>",
+}
+
 
 @keras.saving.register_keras_serializable("garden")
 class RobertaTokenizer(BytePairTokenizer):
     __doc__ = BytePairTokenizer.__doc__
 
-    def _add_special_tokens(self):
-        add_roberta_tokens(self)
-
     published_as = "RobertaTokenizer"
+    special_names = FAIRSEQ_TOKENS
     numbers_segments = False
 
     @property
@@ -26,12 +32,6 @@ class RobertaTokenizer(BytePairTokenizer):
     def _post_processor(self, ids):
         frame = (("</s>", ids["</s>"]), ("<s>", ids["<s>"]))
         return rust.processors.RobertaProcessing(*frame, add_prefix_space=self.add_prefix_space)
-
-
-def add_roberta_tokens(tokenizer) -> None:
-    """Gives a tokenizer the special tokens of fairseq's RoBERTa and their names in KerasHub."""
-    for name, token in (("pad", "<pad>"), ("unk", "<unk>"), ("mask", "<mask>"), ("start", "<s>"), ("end", "</s>")):
-        tokenizer._add_special_token(token, f"{name}_token")
 
 
 @keras.saving.register_keras_serializable("garden")
@@ -109,10 +109,8 @@ class XlmRobertaTokenizer(SentencePieceTokenizer):
     __doc__ = SentencePieceTokenizer.__doc__.split("\n\n    >>>")[0]
 
     published_as = "XLMRobertaTokenizer"
+    special_names = FAIRSEQ_TOKENS
     numbers_segments = False
-
-    def _add_special_tokens(self):
-        add_roberta_tokens(self)
 
     @property
     def between_ids(self):

@@ -18,21 +18,25 @@ class Tokenizer(keras_hub.tokenizers.Tokenizer):
     TensorFlow hands each batch back to the Rust code, so both ways agree. One tokenizer serves any number of threads,
     because nothing changes `rust` after `set_rust`.
 
-    A subclass adds its special tokens, builds its Rust tokenizer and passes it to `set_rust`.
+    A subclass names its special tokens, builds its Rust tokenizer and passes it to `set_rust`.
 
     Attributes:
         published_as: the class in transformers that reads what `save_published` writes.
         alternatives: names on garden's face of the classes for the family's other files.
+        special_names: what KerasHub calls the special tokens, such as `start_token` -> the token.
         numbers_segments: whether the second text of a pair is in segment 1; else all is in segment 0.
         between_ids: special tokens in front of the second text of a pair, beside the end token of the first.
     """
 
+    special_names = {}
     numbers_segments = True
     between_ids = ()
     alternatives = ()
 
     def __init__(self, dtype="int32", **kwargs):
         super().__init__(dtype=dtype, **kwargs)
+        for name, token in self.special_names.items():
+            self._add_special_token(token, name)
         self.rust = None
         self._vocabulary = None
 

@@ -55,12 +55,8 @@ class SentencePieceTokenizer(Tokenizer):
         super().__init__(**kwargs)
         self.special_tokens_in_strings = special_tokens_in_strings
         self.file_assets = ["sentencepiece.json"]  # the finished Rust tokenizer: transformers 5 publishes nothing else
-        self._add_special_tokens()
         if proto is not None:
             self._take(self._recipe(read_model(proto)))
-
-    def _add_special_tokens(self) -> None:
-        raise NotImplementedError(f"{type(self).__name__} names no special tokens.")
 
     def _pieces(self, model: SentencePieceModel) -> tuple[list[tuple[str, float]], int]:
         """The pieces by id as the family numbers them, and the id of the unknown one."""

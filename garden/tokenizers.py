@@ -45,6 +45,15 @@ class BertTokenizer(Tokenizer):
     """
 
     published_as = "BertTokenizer"
+    special_names = {
+        "cls_token": "[CLS]",
+        "sep_token": "[SEP]",
+        "pad_token": "[PAD]",
+        "mask_token": "[MASK]",
+        "unk_token": "[UNK]",
+        "start_token": "[CLS]",  # what KerasHub's generic code calls it
+        "end_token": "[SEP]",
+    }
     alternatives = ("XlmRobertaTokenizer",)  # a multilingual MiniLM is a BERT with XLM-R's vocabulary
     backbone_cls = None  # garden.bert sets it: KerasHub finds the tokenizer of a backbone by this attribute
 
@@ -65,11 +74,6 @@ class BertTokenizer(Tokenizer):
         self.max_chars_per_word = max_chars_per_word
         self.special_tokens_in_strings = special_tokens_in_strings
         self.file_assets = ["vocabulary.txt"]
-        for name in ("cls", "sep", "pad", "mask", "unk"):
-            self._add_special_token(f"[{name.upper()}]", f"{name}_token")
-        # The names by which KerasHub's generic code knows [CLS] and [SEP].
-        self._add_special_token("[CLS]", "start_token")
-        self._add_special_token("[SEP]", "end_token")
         self.set_vocabulary(vocabulary)
 
     @classmethod

@@ -3,13 +3,15 @@
 The names are those of `problem_type` in Hugging Face's configurations.
 """
 
+from abc import ABC, abstractmethod
+
 import keras
 import numpy as np
 
 from .checks import check_labels, check_numbers
 
 
-class Problem:
+class Problem(ABC):
     """One reading of a row of logits (b, c).
 
     Attributes:
@@ -24,25 +26,25 @@ class Problem:
     name = ""
     num_classes = None
 
+    @abstractmethod
     def loss(self):
         """The loss that `compile` takes for `"auto"`."""
-        raise NotImplementedError
 
+    @abstractmethod
     def metrics(self) -> list:
         """The metrics that `compile` takes for `"auto"`."""
-        raise NotImplementedError
 
+    @abstractmethod
     def check(self, y, num_classes: int, class_names: list[str] | None):
         """The targets as the loss takes them; raises ValueError on impossible ones."""
-        raise NotImplementedError
 
+    @abstractmethod
     def values(self, logits: np.ndarray) -> np.ndarray:
         """What a user reads: probabilities (b, c), or the numbers of a regression."""
-        raise NotImplementedError
 
+    @abstractmethod
     def labels(self, values: np.ndarray, names: list[str]) -> list:
         """The answer for each row, in names."""
-        raise NotImplementedError
 
     def settings(self, optimizer, loss, metrics) -> dict:
         """The arguments of `compile`, `"auto"` resolved; the optimizer is then Adam at 5e-5."""
