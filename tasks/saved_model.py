@@ -15,8 +15,9 @@ from .text_packer import TextPacker
 def export_saved_model(task, folder: str | os.PathLike) -> None:
     """Writes a SavedModel with the tokenizer inside: strings (b,) in, the task's outputs out.
 
-    Its endpoints are `serve(texts)` and `serve_pairs(first, second)`. Import TensorFlow Text before the model
-    is loaded; `garden.tensorflow_text.TensorFlowForm` states where its ids differ from the tokenizer's.
+    Its endpoints are `serve(texts)` and, where a pair is one row, `serve_pairs(first, second)`. Import TensorFlow Text
+    before the model is loaded; `garden.tensorflow_text.TensorFlowForm` states where its ids differ from the
+    tokenizer's.
 
     Args:
         task: a task on raw strings whose inputs are those of its backbone, such as `TextClassifier`.
@@ -72,7 +73,8 @@ def export_saved_model(task, folder: str | os.PathLike) -> None:
 
         text = tf.TensorSpec((None,), tf.string)
         module.serve = tf.function(lambda texts: serve(texts), [text])
-        module.serve_pairs = tf.function(lambda first, second: serve(first, second), [text, text])
+        if settings.pairs_share_a_row:
+            module.serve_pairs = tf.function(lambda first, second: serve(first, second), [text, text])
         with whole_folder(folder) as target:
             # Gradients of what JAX traced cannot be saved, and serving needs none.
             options = tf.saved_model.SaveOptions(experimental_custom_gradients=False)

@@ -37,6 +37,8 @@ class TextEmbedderPreprocessor(TextPacker, keras_hub.models.TextEmbedderPreproce
     [5, 6, 6, 6]
     """
 
+    pairs_share_a_row = False
+
     def call(self, x, y=None, sample_weight=None):
         rows = (None,) if isinstance(x, tuple) else None
         packed = run(self.pack_texts, x, self.packed_spec(), rows)

@@ -15,9 +15,11 @@ class TextPacker:
 
     Attributes:
         input_names: the arrays that the backbone takes.
+        pairs_share_a_row: whether the texts of a pair are one row, and not a row each.
     """
 
     input_names = ("token_ids", "segment_ids", "padding_mask")
+    pairs_share_a_row = True
 
     def __init__(self, tokenizer, sequence_length=512, truncate="round_robin", *, pad_to_multiple_of=None, **kwargs):
         check_settings(2, sequence_length, truncate, pad_to_multiple_of)

@@ -25,6 +25,23 @@ class Rows(tf.Module):
         return {name: tf.gather(rows, self.places.lookup(texts)) for name, rows in self.rows.items()}
 
 
+def test_an_embedder_serves_no_pairs_as_one_text(tmp_path, monkeypatch):
+    monkeypatch.setattr("garden.tasks.saved_model.TensorFlowForm", Rows)
+    bert = next(row for row in FAMILIES if row.backbone.__name__ == "BertBackbone")
+    bert.write_vocabulary(tmp_path, 97)
+    tokenizer = bert.backbone.tokenizer_cls.from_files(tmp_path, {"lowercase": False})
+    preprocessor = tasks.BertTextEmbedderPreprocessor(tokenizer, sequence_length=8)
+    model = tasks.BertTextEmbedder(bert.build(num_layers=1), preprocessor)
+    if keras.config.backend() == "torch":
+        with pytest.raises(RuntimeError, match="Keras writes no SavedModel from PyTorch"):
+            tasks.export_saved_model(model, tmp_path / "served")
+        return
+    tasks.export_saved_model(model, tmp_path / "served")
+    served = tf.saved_model.load(str(tmp_path / "served"))
+    assert not hasattr(served, "serve_pairs")
+    assert gap(served.serve(tf.constant(TEXTS)), model.embed(TEXTS)) <= 1e-5
+
+
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.backbone.__name__)
 def test_strings_in_and_the_same_logits_out(family, tmp_path, monkeypatch):
     monkeypatch.setattr("garden.tasks.saved_model.TensorFlowForm", Rows)
