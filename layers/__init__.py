@@ -17,7 +17,7 @@ from .embeddings import Embeddings
 from .feedforward import FeedForward
 from .heads import ClassificationHead, MaskedLMHead, Pooler, TokenHead, first_token
 from .initializers import truncated_normal, weights_to_be_loaded
-from .mask import attention_mask, first_token_mask, positions
+from .mask import attention_mask, causal_mask, distances, first_token_mask, positions
 from .norm import NoNorm, normalization
 from .pooling import Pooling, unit_length
 from .trigram import ProjectedEmbeddings, TrigramEmbeddings, trigram
@@ -50,6 +50,8 @@ __all__ = [
     "WideMaskedLMHead",
     "activation",
     "attention_mask",
+    "causal_mask",
+    "distances",
     "first_token",
     "first_token_mask",
     "merge_heads",

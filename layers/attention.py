@@ -35,14 +35,22 @@ class Attention(layers.Layer):
     There are two ways through it. The fused one (`keras.ops.dot_product_attention`) never materialises the matrices; it
     serves inference and training without attention dropout. The explicit one drops probabilities and can be tapped.
 
+    A subclass for another paper says how queries meet keys (`scores`) and how probabilities meet values (`mix`), both
+    of which receive the call's further arguments, its terms.
+
     Args:
-        num_heads: n; it divides `hidden_dim`.
+        num_heads: n; it divides `hidden_dim` where there is no `head_dim`.
         dropout: rate on the attention probabilities.
-        hidden_dim: width of queries, keys, values and output; None means that of the input.
+        hidden_dim: width of the output; None means that of the input.
+        head_dim: h, width of a head; None means hidden_dim / n.
+        use_bias: whether the four projections have one.
+        scale: what scores are divided by; None means sqrt(h).
 
     Call arguments:
-        x: float (b, t, d).
+        x: float (b, t, d), of which queries are made.
         attention_mask: bool, broadcast to (b, n, t, s), True where attention is allowed.
+        source: float (b, s, d), of which keys and values are made; None means x.
+        bias: float, broadcast to (b, n, t, s), added to the scores.
 
     Returns:
         float (b, t, hidden_dim).
@@ -56,10 +64,13 @@ class Attention(layers.Layer):
     True
     """
 
-    def __init__(self, num_heads, dropout=0.0, hidden_dim=None, **kwargs):
+    def __init__(self, num_heads, dropout=0.0, hidden_dim=None, head_dim=None, use_bias=True, scale=None, **kwargs):
         super().__init__(**kwargs)
         self.num_heads = num_heads
         self.hidden_dim = hidden_dim
+        self.head_dim = head_dim
+        self.use_bias = use_bias
+        self.scale = scale
         self.dropout = layers.Dropout(dropout, dtype=self.dtype_policy, name="dropout")
 
     def build(self, input_shape):
@@ -68,49 +79,97 @@ class Attention(layers.Layer):
     def build_dense(self, **input_shapes):
         """Makes query, key and value for inputs of these shapes, and the output behind them."""
         width = self.width(input_shapes["value"])
-        if width % self.num_heads:
+        if self.head_dim is None and width % self.num_heads:
             raise ValueError(f"num_heads={self.num_heads} does not divide hidden_dim={width}.")
-        for name, shape in {**input_shapes, "output_dense": (None, None, width)}.items():
-            dense = layers.Dense(width, kernel_initializer=truncated_normal(), dtype=self.dtype_policy, name=name)
-            dense.build(shape)
-            setattr(self, name, dense)
+        inner = self.num_heads * (self.head_dim or width // self.num_heads)
+        for name, shape in input_shapes.items():
+            self.build_one(name, inner, shape)
+        self.build_one("output_dense", width, (None, None, inner))
         self.built = True
+
+    def build_one(self, name, units, input_shape, use_bias=None):
+        """Makes the dense layer `self.NAME`."""
+        dense = layers.Dense(
+            units,
+            use_bias=self.use_bias if use_bias is None else use_bias,
+            kernel_initializer=truncated_normal(),
+            dtype=self.dtype_policy,
+            name=name,
+        )
+        dense.build(input_shape)
+        setattr(self, name, dense)
 
     def width(self, input_shape):
         """`hidden_dim`, or the width of the input in its place."""
         return self.hidden_dim or input_shape[-1]
 
-    def call(self, x, attention_mask=None, training=None):
-        if training and self.dropout.rate > 0:
-            return self.explicit(x, attention_mask, training)[0]
-        query, key, value = self.project(x)
-        context = ops.dot_product_attention(query, key, value, mask=attention_mask)
+    def call(self, x, attention_mask=None, training=None, source=None, **terms):
+        context = self.attend(*self.project(x, source), attention_mask, training, **terms)
         return self.output_dense(merge_heads(context))
 
-    def explicit(self, x, attention_mask=None, training=None):
+    def explicit(self, x, attention_mask=None, training=None, source=None, **terms):
         """The same attention with everything that the fused path hides.
 
         Returns:
             The output (b, t, d), and a dictionary: `queries`, `keys`, `values` (b, t, n, h), `attention_scores`
             scaled and before the mask, `attention_probs` before dropout, both (b, n, t, s).
         """
-        query, key, value = self.project(x)
-        scores = ops.einsum("btnh,bsnh->bnts", query / self.scale(query), key)
-        probs = masked_softmax(scores, attention_mask)
-        context = ops.einsum("bnts,bsnh->btnh", self.dropout(probs, training=training), value)
-        taps = {"queries": query, "keys": key, "values": value, "attention_scores": scores, "attention_probs": probs}
+        context, taps = self.weigh(*self.project(x, source), attention_mask, training, **terms)
         return self.output_dense(merge_heads(context)), taps
 
-    def project(self, x):
-        """x (b, t, d) -> query, key, value (b, t, n, h)."""
-        return tuple(split_heads(dense(x), self.num_heads) for dense in (self.query, self.key, self.value))
+    def cached(self, x, cache, index, attention_mask=None, **terms):
+        """One step of decoding: the tokens from place `index` on attend what the cache holds, themselves included.
 
-    @staticmethod
-    def scale(query):
-        """sqrt(h), what queries are divided by."""
-        return query.shape[-1] ** 0.5
+        Args:
+            x: float (b, t, d).
+            cache: float (b, 2, s, n, h), the keys and values of s places.
+            index: int scalar, the place of x's first token.
+            attention_mask: bool, broadcast to (b, n, t, s).
+            **terms: as in a call.
 
-    def compute_output_spec(self, x, attention_mask=None, training=None):
+        Returns:
+            The output (b, t, d), and the cache with the places `index` to `index + t - 1` filled.
+        """
+        query, key, value = self.project(x)
+        update = ops.cast(ops.stack([key, value], axis=1), cache.dtype)
+        cache = ops.slice_update(cache, (0, 0, index, 0, 0), update)
+        context = self.attend(query, cache[:, 0], cache[:, 1], attention_mask, **terms)
+        return self.output_dense(merge_heads(context)), cache
+
+    def project(self, x, source=None):
+        """Query (b, t, n, h) from x, key and value (b, s, n, h) from `source` or x."""
+        source = x if source is None else source
+        projected = self.query(x), self.key(source), self.value(source)
+        return tuple(split_heads(part, self.num_heads) for part in projected)
+
+    def attend(self, query, key, value, mask=None, training=None, bias=None):
+        """The context (b, t, n, h), fused where no probability is dropped."""
+        if training and self.dropout.rate > 0:
+            return self.weigh(query, key, value, mask, training, bias=bias)[0]
+        return ops.dot_product_attention(query, key, value, bias=bias, mask=mask, scale=1 / self.divisor(query))
+
+    def weigh(self, query, key, value, mask=None, training=None, **terms):
+        """The context (b, t, n, h) step by step, and the dictionary of `explicit`."""
+        scores = self.scores(query, key, **terms)
+        probs = masked_softmax(scores, mask)
+        context = self.mix(self.dropout(probs, training=training), value, **terms)
+        taps = {"queries": query, "keys": key, "values": value, "attention_scores": scores, "attention_probs": probs}
+        return context, taps
+
+    def scores(self, query, key, bias=None):
+        """How much every query wants every key, (b, n, t, s), scaled and before the mask."""
+        scores = ops.einsum("btnh,bsnh->bnts", query / self.divisor(query), key)
+        return scores if bias is None else scores + ops.cast(bias, scores.dtype)
+
+    def mix(self, probs, value, **terms):
+        """The values (b, s, n, h) in these proportions (b, n, t, s), as (b, t, n, h)."""
+        return ops.einsum("bnts,bsnh->btnh", probs, value)
+
+    def divisor(self, query):
+        """`scale`, or sqrt(h) in its place."""
+        return self.scale or query.shape[-1] ** 0.5
+
+    def compute_output_spec(self, x, attention_mask=None, training=None, source=None, **terms):
         return keras.KerasTensor((*x.shape[:-1], self.width(x.shape)), dtype=self.compute_dtype)
 
 

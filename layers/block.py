@@ -1,5 +1,7 @@
 """The Transformer block, from the parts passed in, and the tap that lets what is inside it out."""
 
+from functools import partial
+
 import keras
 from keras import layers
 
@@ -19,6 +21,7 @@ class Block(layers.Layer):
     Call arguments:
         x: float (b, t, d).
         attention_mask: bool, broadcast to (b, n, t, s), True where attention is allowed.
+        **terms: further arguments of the attention.
 
     Returns:
         float (b, t, d).
@@ -60,24 +63,35 @@ class Block(layers.Layer):
         x = self.residual(x, attend, self.attention_norm, training)
         return self.residual(x, self.feedforward, self.feedforward_norm, training)
 
-    def call(self, x, attention_mask=None, training=None):
+    def call(self, x, attention_mask=None, training=None, **terms):
         def attend(h):
-            return self.attention(h, attention_mask=attention_mask, training=training)
+            return self.attention(h, attention_mask=attention_mask, training=training, **terms)
 
         return self.sublayers(x, attend, training)
 
-    def explicit(self, x, attention_mask=None, training=None):
+    def explicit(self, x, attention_mask=None, training=None, **terms):
         """As `call`, but returns the dictionary of the attention's taps as well."""
-        taps = {}
+        explicit = partial(self.attention.explicit, attention_mask=attention_mask, training=training, **terms)
+        return self._both(x, explicit, training)
+
+    def cached(self, x, cache, index, attention_mask=None, **terms):
+        """One step of decoding: the output, and the attention's cache with it; see `Attention.cached`."""
+        return self._both(
+            x, partial(self.attention.cached, cache=cache, index=index, attention_mask=attention_mask, **terms)
+        )
+
+    def _both(self, x, attention, training=None):
+        """The output, with what an attention returns beside its own."""
+        beside = []
 
         def attend(h):
-            output, seen = self.attention.explicit(h, attention_mask=attention_mask, training=training)
-            taps.update(seen)
+            output, other = attention(h)
+            beside.append(other)
             return output
 
-        return self.sublayers(x, attend, training), taps
+        return self.sublayers(x, attend, training), beside[0]
 
-    def compute_output_spec(self, x, attention_mask=None, training=None):
+    def compute_output_spec(self, x, attention_mask=None, training=None, **terms):
         return keras.KerasTensor(x.shape, dtype=self.compute_dtype)
 
     def get_config(self):
@@ -145,5 +159,5 @@ class Tap(layers.Layer):
         self.block = block
         self.built = True
 
-    def call(self, x, attention_mask=None, training=None):
-        return self.block.explicit(x, attention_mask=attention_mask, training=training)
+    def call(self, x, attention_mask=None, training=None, **terms):
+        return self.block.explicit(x, attention_mask=attention_mask, training=training, **terms)

@@ -77,7 +77,7 @@ class BottleneckAttention(Attention):
         narrow = self.bottleneck.narrow(input_shape)
         self.build_dense(query=narrow, key=narrow, value=input_shape)
 
-    def project(self, x):
+    def project(self, x, source=None):
         narrow = self.bottleneck(x)
         projected = self.query(narrow), self.key(narrow), self.value(x)
         return tuple(split_heads(part, self.num_heads) for part in projected)
@@ -89,6 +89,9 @@ class BottleneckAttention(Attention):
             "num_heads": self.num_heads,
             "dropout": self.dropout.rate,
             "hidden_dim": self.hidden_dim,
+            "head_dim": self.head_dim,
+            "use_bias": self.use_bias,
+            "scale": self.scale,
         }
 
     @classmethod

@@ -26,6 +26,43 @@ def attention_mask(padding_mask):
     return _same_sequence(padding_mask)[:, None, :, :]
 
 
+def causal_mask(padding_mask):
+    """Which query may attend which key where none may look ahead: those with the same number and no later place.
+
+    Args:
+        padding_mask: int (b, t).
+
+    Returns:
+        bool (b, 1, t, s), True where attention is allowed.
+
+    >>> import numpy as np
+    >>> from garden.layers import causal_mask
+    >>> np.array(causal_mask(np.array([[1, 2, 2, 0]])))[0, 0].astype(int).tolist()
+    [[1, 0, 0, 0], [0, 1, 0, 0], [0, 1, 1, 0], [0, 0, 0, 1]]
+    """
+    return ops.logical_and(attention_mask(padding_mask), distances(padding_mask) >= 0)
+
+
+def distances(padding_mask):
+    """How many places a key lies behind a query, by columns: negative for a key that is yet to come.
+
+    Args:
+        padding_mask: int (b, t); its shape alone is read.
+
+    Returns:
+        int32 (t, s), the query's place minus the key's.
+
+    >>> import numpy as np
+    >>> from garden.layers import distances
+    >>> np.array(distances(np.ones((1, 3)))).tolist()
+    [[0, -1, -2], [1, 0, -1], [2, 1, 0]]
+    """
+    places = ops.cumsum(
+        ops.ones_like(padding_mask[0], dtype="int32")
+    )  # no arange: a functional model has no length yet
+    return places[:, None] - places[None, :]
+
+
 def positions(padding_mask):
     """The place of every token inside its own sequence, counted from 0.
 
