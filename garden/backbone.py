@@ -145,6 +145,12 @@ class Taps:
         self._note({"hidden_states": x})
         return x
 
+    def replace(self, x):
+        """Puts x (b, t, d) in the place of the last hidden state and returns it: a norm behind the last block."""
+        for states in (self.lists[name] for name in self.lists.keys() & {"hidden_states"}):
+            states[-1] = x
+        return x
+
     def through(self, block, x, **kwargs):
         """Runs x (b, t, d) through a block, noting what was asked for, and returns its output."""
         if set(self.lists) <= {"hidden_states"}:

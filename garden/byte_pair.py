@@ -108,19 +108,32 @@ class BytePairTokenizer(Tokenizer):
         }
 
     def _recipe(self, tokens: list[str]) -> rust.Tokenizer:
+        tokenizer = self._byte_pairs(tokens)
+        tokenizer.pre_tokenizer = rust.pre_tokenizers.ByteLevel(add_prefix_space=self.add_prefix_space)
+        tokenizer.decoder = rust.decoders.ByteLevel()
+        tokenizer.post_processor = self._post_processor({token: i for i, token in enumerate(tokens)})
+        return tokenizer
+
+    def _byte_pairs(self, tokens: list[str], **settings) -> rust.Tokenizer:
+        """A Rust tokenizer of the vocabulary, the merges and the special tokens, which cuts no words yet."""
         ids = {token: i for i, token in enumerate(tokens)}
         pairs = [tuple(merge.split(" ")) for merge in self.merges]
         try:
-            tokenizer = rust.Tokenizer(rust.models.BPE(ids, pairs))
+            tokenizer = rust.Tokenizer(rust.models.BPE(ids, pairs, **settings))
         except Exception as error:  # Rust raises nothing narrower
             raise ValueError(f"The merges do not belong to the vocabulary of {len(tokens)} tokens: {error}.") from None
-        tokenizer.pre_tokenizer = rust.pre_tokenizers.ByteLevel(add_prefix_space=self.add_prefix_space)
-        tokenizer.decoder = rust.decoders.ByteLevel()
-        tokenizer.post_processor = self._post_processor(ids)
         mask = getattr(self, "mask_token", None)
         tokenizer.add_special_tokens([rust.AddedToken(t, lstrip=t == mask, special=True) for t in self.special_tokens])
         tokenizer.encode_special_tokens = not self.special_tokens_in_strings
         return tokenizer
+
+
+_FILES = (
+    ("vocab.json", "merges.txt"),
+    ("vocabulary.json", "merges.txt"),
+    ("encoder.json", "vocab.bpe"),
+    ("encoder_bpe_40000.json", "vocab_40000.bpe"),
+)
 
 
 def read_merges(path: str | Path) -> list[str]:
@@ -142,7 +155,7 @@ def read_byte_pairs(folder: str | Path) -> tuple[list[str], list[str], dict]:
     """The vocabulary and the merges in a published folder, and the settings that its files state.
 
     Reads `vocab.json` and `merges.txt`; else fairseq's `dict.txt` with GPT-2's `encoder.json` and `vocab.bpe`; else
-    `tokenizer.json`.
+    those two alone, or what OpenAI called them for the first GPT; else `tokenizer.json`.
 
     Raises:
         FileNotFoundError: the folder has none of them, or a vocabulary without its merges.
@@ -151,11 +164,11 @@ def read_byte_pairs(folder: str | Path) -> tuple[list[str], list[str], dict]:
     folder = Path(folder)
     config = read_json(folder / "tokenizer_config.json", {})
     settings = {name: config[name] for name in ("add_prefix_space",) if name in config}
-    for name in ("vocab.json", "vocabulary.json"):
-        if (folder / name).exists():
-            return by_id(read_json(folder / name)), read_merges(folder / "merges.txt"), settings
-    if (folder / "dict.txt").exists():
+    if (folder / "dict.txt").exists() and not (folder / "vocab.json").exists():
         return *_fairseq(folder), settings
+    for vocabulary, merges in _FILES:
+        if (folder / vocabulary).exists():
+            return by_id(read_json(folder / vocabulary)), read_merges(folder / merges), settings
     rust_json = read_json(folder / "tokenizer.json", {})
     if not rust_json:
         raise FileNotFoundError(f"{folder} has no vocabulary: neither vocab.json nor dict.txt nor tokenizer.json.")

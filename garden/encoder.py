@@ -42,6 +42,7 @@ def post_norm_blocks(
     layer_norm_epsilon,
     dtype=None,
     block=PostNormBlock,
+    head_dim=None,
     name="block",
 ):
     """The blocks of an encoder, `block_0` to the last.
@@ -56,6 +57,7 @@ def post_norm_blocks(
         layer_norm_epsilon: epsilon of the norms.
         dtype: dtype policy.
         block: class of the blocks.
+        head_dim: width of a head; None means that of the model divided by n.
         name: what their names begin with.
 
     Returns:
@@ -68,7 +70,7 @@ def post_norm_blocks(
     attention_dropout = dropout if attention_dropout is None else attention_dropout
     return [
         block(
-            Attention(num_heads, attention_dropout, dtype=dtype, name="attention"),
+            Attention(num_heads, attention_dropout, head_dim=head_dim, dtype=dtype, name="attention"),
             FeedForward(intermediate_dim, activation, dtype=dtype, name="feedforward"),
             dropout,
             layer_norm_epsilon,

@@ -36,8 +36,8 @@ def normalization(kind: str, epsilon: float, **kwargs) -> layers.Layer:
     """A new normalisation layer behind a name.
 
     Args:
-        kind: `"layer_norm"` (Ba et al. 2016) or `"no_norm"`.
-        epsilon: of the variance; `"no_norm"` has none.
+        kind: `"layer_norm"` (Ba et al. 2016), `"no_norm"`, or `"identity"`, which changes nothing.
+        epsilon: of the variance; only a layer norm has one.
         **kwargs: `dtype` and `name` of the layer.
 
     Raises:
@@ -51,4 +51,6 @@ def normalization(kind: str, epsilon: float, **kwargs) -> layers.Layer:
         return layers.LayerNormalization(epsilon=epsilon, **kwargs)
     if kind == "no_norm":
         return NoNorm(**kwargs)
-    raise ValueError(f"There is no normalization {kind!r}; there are layer_norm, no_norm.")
+    if kind == "identity":
+        return layers.Identity(**kwargs)
+    raise ValueError(f"There is no normalization {kind!r}; there are layer_norm, no_norm, identity.")

@@ -10,6 +10,8 @@ if __name__ != "garden.tasks":
 from garden import backbones
 
 from .batching import batches_by_length, length_grouped, predict_sorted
+from .causal_lm import CausalLM
+from .causal_lm_preprocessor import CausalLMPreprocessor
 from .cmrc_metrics import CMRC
 from .embedding_losses import CosineSimilarityLoss, MultipleNegativesRankingLoss
 from .entities import EntityScores, EntitySpan, Score, bio_labels, entity_scores, spans
@@ -38,6 +40,8 @@ __all__ = [
     "SQUAD",
     "Answer",
     "AnswerSpan",
+    "CausalLM",
+    "CausalLMPreprocessor",
     "Candidate",
     "CosineSimilarityLoss",
     "Entity",
@@ -84,6 +88,7 @@ __all__ = [
 ]
 
 _PREPROCESSORS = {
+    CausalLM: CausalLMPreprocessor,
     MaskedLM: MaskedLMPreprocessor,
     MultipleChoice: MultipleChoicePreprocessor,
     NextSentence: TextClassifierPreprocessor,
@@ -104,7 +109,7 @@ for _backbone in backbones():
     _tasks = [
         family_class(task, _backbone, preprocessor_cls=_made[part])
         for task, part in _PREPROCESSORS.items()
-        if task not in (NextSentence, SentenceOrder) or _backbone.classifier_pooler is None
+        if task.fits(_backbone)
     ]
     for _class in (*_made.values(), *_tasks):
         globals()[_class.__name__] = _class

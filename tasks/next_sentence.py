@@ -12,6 +12,7 @@ class _SentencePair(Task, keras_hub.models.Task):
     """Two classes for a pair of texts, read from the pooled output."""
 
     reads = "pooled_output"
+    needs = "a pooled output"
     num_outputs = 2
     problem = SingleLabel()
 
@@ -20,6 +21,10 @@ class _SentencePair(Task, keras_hub.models.Task):
         self.preprocessor = preprocessor
         self.head = ClassificationHead(self.num_outputs, dtype=backbone.dtype_policy, name="classifier")
         super().__init__(inputs=backbone.input, outputs=self.head(backbone(backbone.input)[self.reads]), **kwargs)
+
+    @classmethod
+    def fits(cls, backbone_cls):
+        return super().fits(backbone_cls) and backbone_cls.classifier_pooler is None
 
     def compile(self, optimizer="auto", loss="auto", *, metrics="auto", **kwargs):
         """Keras's `compile`; `"auto"` is Adam at 5e-5, cross-entropy from logits, and accuracy."""

@@ -24,10 +24,12 @@ class Task:
 
     Attributes:
         reads: which output of the backbone the head stands on.
+        needs: what a family must have for this task, in words; `fits` looks for it.
         preprocessor_settings: arguments of `from_preset` that go to the preprocessor.
     """
 
     reads = "sequence_output"
+    needs = "an encoder"
     preprocessor_settings = ("sequence_length", "truncate", "pad_to_multiple_of")
 
     def __init__(self, *args, **kwargs):
@@ -87,8 +89,13 @@ class Task:
         """The generated class of this task for a family."""
         made = cls if cls.backbone_cls is backbone_cls else _CLASSES.get((cls, backbone_cls))
         if made is None:
-            raise TypeError(f"{cls.__name__} needs a pooled output, which a {backbone_cls.__name__} does not have.")
+            raise TypeError(f"{cls.__name__} needs {cls.needs}, which a {backbone_cls.__name__} does not have.")
         return made
+
+    @classmethod
+    def fits(cls, backbone_cls: type) -> bool:
+        """Whether a family has what the task needs."""
+        return not hasattr(backbone_cls, "cached")
 
     @classmethod
     def complete(cls, arguments: dict, checkpoint) -> dict:

@@ -1,0 +1,81 @@
+"""The decoder that GPT and its descendants share: embeddings, causal blocks, a last norm where there is one."""
+
+from keras import ops
+
+from garden.backbone import Backbone
+from garden.layers import causal_mask, distances, positions
+
+
+class Decoder(Backbone):
+    """The forward pass of GPT (Radford et al. 2018), whole or token by token over a cache.
+
+    A subclass makes `embeddings`, `blocks` and, if its paper has one, `final_norm`. The two ways give the same numbers:
+    `assemble` sees a whole row, `cached` the tokens from one place on and what the cache holds of those before.
+
+    >>> import garden
+    >>> issubclass(garden.Gpt2Backbone, garden.Decoder)
+    True
+    """
+
+    input_names = ("token_ids", "padding_mask")
+    final_norm = None
+
+    def assemble(self, inputs, taps):
+        padding_mask = inputs["padding_mask"]
+        x = taps.state(self.embeddings(inputs["token_ids"], positions(padding_mask)))
+        masks = self.masks(causal_mask(padding_mask), distances(padding_mask))
+        for block, mask in zip(self.blocks, masks, strict=True):
+            x = taps.through(block, x, attention_mask=mask)
+        return {"sequence_output": taps.replace(self.normalized(x))}
+
+    def masks(self, mask, distance):
+        """The mask of each block.
+
+        Args:
+            mask: bool (b, 1, t, s), True where a key is of the query's sequence and not later.
+            distance: int (t, s), how many places the key lies behind the query.
+        """
+        return [mask] * len(self.blocks)
+
+    def normalized(self, x):
+        """x (b, t, d) behind the last norm."""
+        return self.final_norm(x) if self.final_norm else x
+
+    def logits(self, x):
+        """Logits (b, t, v) of the token behind each place, from x (b, t, d): the token table is the output too."""
+        return self.token_embedding(x, reverse=True)
+
+    def empty_cache(self, batch_size, length: int) -> list:
+        """For each block an array of zeros (b, 2, s, n, h) for the keys and values of `length` places."""
+        heads = self.blocks[0].attention.num_heads
+        head_dim = self.blocks[0].attention.query.units // heads
+        return [ops.zeros((batch_size, 2, length, heads, head_dim), self.compute_dtype) for _ in self.blocks]
+
+    def cached(self, token_ids, cache: list, index):
+        """The hidden states of the tokens from place `index` on, of one sequence a row without padding before them.
+
+        Args:
+            token_ids: int (b, t).
+            cache: what `empty_cache` or an earlier call gave.
+            index: int scalar, the place of the first of these tokens.
+
+        Returns:
+            float (b, t, d), as the `sequence_output` of whole rows at these places, and the cache with them in it.
+
+        >>> import numpy as np, garden
+        >>> model = garden.Gpt2Backbone(50, num_layers=2, num_heads=2, hidden_dim=8, intermediate_dim=16)
+        >>> x, cache = model.cached(np.array([[5, 6, 7]]), model.empty_cache(1, length=4), 0)
+        >>> x, cache = model.cached(np.array([[8]]), cache, 3)
+        >>> x.shape == (1, 1, 8)
+        True
+        """
+        places = index + ops.arange(token_ids.shape[1], dtype="int32")
+        x = self.embeddings(token_ids, ops.broadcast_to(places, ops.shape(token_ids)))
+        distance = places[:, None] - ops.arange(cache[0].shape[2], dtype="int32")
+        filled = []
+        for block, mask, held in zip(
+            self.blocks, self.masks((distance >= 0)[None, None], distance), cache, strict=True
+        ):
+            x, held = block.cached(x, held, index, attention_mask=mask)
+            filled.append(held)
+        return self.normalized(x), filled
