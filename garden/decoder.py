@@ -19,6 +19,8 @@ class Decoder(Backbone):
 
     input_names = ("token_ids", "padding_mask")
     final_norm = None
+    classifier_pooler = {}
+    masked_lm_head = None
 
     def assemble(self, inputs, taps):
         padding_mask = inputs["padding_mask"]

@@ -10,6 +10,7 @@ from . import weight_names
 from .errors import CheckpointError
 from .family import Family, families
 from .formats import H5Weights, open_weights
+from .formats.numpy_shards import SHAPES
 from .sentence_transformers import read_pooling
 
 # Hugging Face and Google write "gelu" for whatever their code computes: erf in transformers, tanh in Google's since
@@ -194,7 +195,7 @@ def _read_json(file):
 
 def _inferred(path, network):
     format = _format(path)
-    if format not in ("tensorflow1", "fairseq"):
+    if format not in ("tensorflow1", "fairseq") and not (path / SHAPES).is_file():
         return {}
     tensors = open_weights(path)
     records = (family.networks.get(network, family) for family in families().values())

@@ -127,7 +127,7 @@ def _config(model, backbone, family, head):
     config[family.config["activation"]] = _ACTIVATIONS.get(backbone.activation, backbone.activation)
     if backbone.attention_dropout is None:
         config[family.config["attention_dropout"]] = backbone.dropout
-    bare = family.heads["MaskedLM"].architecture.partition("For")[0] + "Model"
+    bare = family.architecture or family.heads["MaskedLM"].architecture.partition("For")[0] + "Model"
     architecture = (head and head.architecture) or bare
     if hasattr(model, "num_classes"):
         names = model.class_names or [f"LABEL_{i}" for i in range(model.num_classes)]

@@ -31,6 +31,7 @@ class Family:
     Attributes:
         backbone: name of the backbone class on garden's face.
         model_type: what Hugging Face's config.json calls it.
+        architecture: Hugging Face's class without a head, where there is no masked-LM head that tells.
         prefix: scope of the backbone in checkpoints that also hold a head, without its separator; it may be absent.
         config: our constructor argument -> key in the published configs.
         defaults: published key -> what its absence means.
@@ -59,6 +60,7 @@ class Family:
     heads: Mapping[str, Head]
     tied: Mapping[str, str]
     ignored: Mapping[str, str]
+    architecture: str = ""
     tensorflow1: Rows = ()
     keras_hub: Rows = ()
     fairseq: Rows = ()
@@ -80,7 +82,19 @@ class Family:
         return getattr(importlib.import_module("garden"), self.backbone)
 
 
-_MODULES = ("albert", "bert", "distil_bert", "electra", "ernie", "mobile_bert", "roberta", "xlm_roberta")
+_MODULES = (
+    "albert",
+    "bert",
+    "distil_bert",
+    "electra",
+    "ernie",
+    "gpt",
+    "gpt2",
+    "gpt3",
+    "mobile_bert",
+    "roberta",
+    "xlm_roberta",
+)
 
 
 def family_of(backbone) -> Family:

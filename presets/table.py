@@ -19,7 +19,7 @@ class Preset:
         name: what `from_preset` takes.
         vocabulary_size, num_layers, num_heads, hidden_dim, intermediate_dim, max_sequence_length, activation,
             layer_norm_epsilon, num_segments, embedding_dim, num_task_types, bottleneck_dim, num_feedforwards,
-            attention_input: the backbone's arguments of these names; None where a family has none.
+            attention_input, head_dim: the backbone's arguments of these names; None where a family has none.
         tokenizer: `wordpiece`, `byte-pair` or `sentencepiece`.
         lowercase: whether the tokenizer folds case and strips accents first; None where it never does.
         language: `en`, `zh` or `multi`.
@@ -63,6 +63,7 @@ class Preset:
     bottleneck_dim: int | None = None
     num_feedforwards: int | None = None
     attention_input: str | None = None
+    head_dim: int | None = None
 
     @property
     def backbone_config(self) -> dict[str, int | float | str]:
@@ -90,11 +91,12 @@ _BACKBONE = (
     "bottleneck_dim",
     "num_feedforwards",
     "attention_input",
+    "head_dim",
 )
 _PARSE = {
     str: str,
     int: int,
-    int | None: int,
+    int | None: lambda cell: int(cell) if cell else None,
     str | None: str,
     float: float,
     bool | None: {"yes": True, "no": False, "": None}.__getitem__,

@@ -29,6 +29,8 @@ ODD = {
 # Heads that transformers gives every encoder: garden's task -> what the reference's class is called behind the family.
 COMMON_HEADS = {tasks.QuestionAnswering: "ForQuestionAnswering", tasks.TokenClassifier: "ForTokenClassification"}
 
+ACTIVATIONS = {"gelu": "gelu_erf", "gelu_new": "gelu_tanh", "relu": "relu"}
+
 # Right padding, none, left padding.
 PADDING = np.array([[1] * 6 + [0] * 5, [1] * 11, [0] * 4 + [1] * 7])
 
@@ -49,6 +51,10 @@ class FamilyRow:
         spread: standard deviation of the reference's random weights.
         reference: the reference's bare model.
         own_heads: garden's task -> the reference with that head, beside `COMMON_HEADS`.
+        common_heads: those of `COMMON_HEADS`, or what the reference has of them.
+        activations: what the reference calls an activation -> garden's name.
+        causal: whether a token sees those before it only.
+        trains: makes a task of garden's on a backbone with inputs and targets that it can learn.
         presets: built-in names small enough to build, whose published parameter counts are checked.
     """
 
@@ -63,6 +69,10 @@ class FamilyRow:
     arguments: dict = field(default_factory=lambda: {"num_segments": 3})
     padding: np.ndarray = field(default_factory=lambda: PADDING)
     spread: float = 0.2
+    common_heads: dict = field(default_factory=lambda: COMMON_HEADS)
+    activations: dict = field(default_factory=lambda: ACTIVATIONS)
+    causal: bool = False
+    trains: Callable = lambda backbone: classification(backbone)
 
     @property
     def word_piece(self) -> bool:
@@ -73,7 +83,8 @@ class FamilyRow:
     def heads(self) -> dict:
         """All of garden's tasks that are published for this family, and the reference of each."""
         family = self.reference.__name__.removesuffix("Model")
-        return self.own_heads | {task: getattr(transformers, family + name) for task, name in COMMON_HEADS.items()}
+        common = {task: getattr(transformers, family + name) for task, name in self.common_heads.items()}
+        return self.own_heads | common
 
     def build(self, **changes):
         """A small model of garden's with random weights."""
@@ -102,6 +113,21 @@ class FamilyRow:
         return model
 
 
+def classification(backbone):
+    """A classifier, and rows whose first token tells the class."""
+    x = inputs(np.ones((16, 9), "int32"))
+    classifier = tasks.TextClassifier.for_backbone(type(backbone))(backbone, num_classes=2)
+    return classifier, {name: x[name] for name in backbone.input_names}, (x["token_ids"][:, 0] > 50).astype("int32")
+
+
+def next_tokens(backbone):
+    """A language model, and rows in which each token is the same as the one before."""
+    x = inputs(np.ones((16, 9), "int32"))
+    x["token_ids"] = np.repeat(x["token_ids"][:, :1] % 7, 9, axis=1)
+    model = tasks.CausalLM.for_backbone(type(backbone))(backbone)
+    return model, {name: x[name] for name in backbone.input_names}, x["token_ids"]
+
+
 class RobertaModel(transformers.RobertaModel):
     """Without the pooler that transformers adds to a bare model and that pretraining never had."""
 
@@ -116,15 +142,29 @@ class XLMRobertaModel(transformers.XLMRobertaModel):
         super().__init__(config, add_pooling_layer=False)
 
 
-def write_byte_pairs(folder, size: int) -> list[str]:
-    """vocab.json and merges.txt of RoBERTa's special tokens, some bytes, w1 to w9 and fillings."""
+def write_byte_pairs(folder, size: int, first=("<s>", "<pad>", "</s>", "<unk>"), last="<mask>") -> list[str]:
+    """vocab.json and merges.txt of special tokens, RoBERTa's by default, some bytes, w1 to w9 and fillings."""
     digits = "0123456789"
-    tokens = ["<s>", "<pad>", "</s>", "<unk>", *digits, *"ĠwWnothigðŁĳį", "Ġw"]
+    tokens = [*first, *digits, *"ĠwWnothigðŁĳį", "Ġw"]
     tokens = list(dict.fromkeys([*tokens, *"MASK[]", *(f"Ġw{i}" for i in range(1, 10))]))
     tokens += [f"madeupword{i:04}" for i in range(size - len(tokens) - 1)]
-    (folder / "vocab.json").write_text(json.dumps({token: i for i, token in enumerate([*tokens, "<mask>"])}), "utf-8")
+    (folder / "vocab.json").write_text(json.dumps({token: i for i, token in enumerate([*tokens, last])}), "utf-8")
     (folder / "merges.txt").write_text("#version: 0.2\nĠ w\n" + "".join(f"Ġw {i}\n" for i in range(1, 10)), "utf-8")
     return tokens
+
+
+def write_gpt2(folder, size: int) -> None:
+    """GPT-2's files."""
+    write_byte_pairs(folder, size, first=(), last="<|endoftext|>")
+
+
+def write_gpt(folder, size: int) -> None:
+    """The first GPT's: letters, inside and at the end of a word, and w1 to w9 as words."""
+    letters = [*"wnothigmask0123456789[]", *(f"{letter}</w>" for letter in "wnothigmask0123456789[]")]
+    tokens = list(dict.fromkeys(["<unk>", *letters, *(f"w{i}</w>" for i in range(1, 10))]))
+    tokens += [f"madeupword{i:04}" for i in range(size - len(tokens))]
+    (folder / "vocab.json").write_text(json.dumps({token: i for i, token in enumerate(tokens)}), "utf-8")
+    (folder / "merges.txt").write_text("#version: 0.2\n" + "".join(f"w {i}</w>\n" for i in range(1, 10)), "utf-8")
 
 
 @functools.cache
@@ -217,6 +257,36 @@ FAMILIES = [
         presets=("ernie_3.0_nano_zh", "ernie_3.0_micro_zh"),
         sizes={**ODD, "use_task_id": True, "task_type_vocab_size": 3, "layer_norm_eps": 1e-5},
         arguments={"num_segments": 3, "num_task_types": 3},
+    ),
+    FamilyRow(
+        backbone=garden.GptBackbone,
+        config=transformers.OpenAIGPTConfig,
+        reference=transformers.OpenAIGPTModel,
+        own_heads={tasks.CausalLM: transformers.OpenAIGPTLMHeadModel},
+        presets=("gpt_base_en",),
+        sizes={"vocab_size": 97, "n_embd": 60, "n_layer": 3, "n_head": 5, "n_positions": 33},
+        activation_key="afn",
+        activations={"gelu": "gelu_tanh", "relu": "relu"},
+        arguments={},
+        write_vocabulary=write_gpt,
+        common_heads={},
+        causal=True,
+        trains=next_tokens,
+    ),
+    FamilyRow(
+        backbone=garden.Gpt2Backbone,
+        config=transformers.GPT2Config,
+        reference=transformers.GPT2Model,
+        own_heads={tasks.CausalLM: transformers.GPT2LMHeadModel},
+        presets=("gpt2_base_en",),
+        sizes={"vocab_size": 97, "n_embd": 60, "n_layer": 3, "n_head": 5, "n_positions": 33, "n_inner": 70}
+        | {"bos_token_id": 96, "eos_token_id": 96},
+        activation_key="activation_function",
+        arguments={},
+        write_vocabulary=write_gpt2,
+        common_heads={},
+        causal=True,
+        trains=next_tokens,
     ),
     FamilyRow(
         backbone=garden.MobileBertBackbone,

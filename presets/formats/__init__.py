@@ -2,6 +2,7 @@ if __name__ != "garden.presets.formats":
     raise ImportError(f"import garden.presets.formats, not {__name__}: a second copy would not be the one presets uses")
 
 from .keras_h5 import H5Weights
+from .numpy_shards import NumpyShards
 from .opening import open_weights
 from .paddle_file import PaddleFile
 from .reader import WeightReader
@@ -12,6 +13,7 @@ from .torch_file import TorchFile
 
 __all__ = [
     "H5Weights",
+    "NumpyShards",
     "PaddleFile",
     "SafetensorsFile",
     "ShardedTensors",

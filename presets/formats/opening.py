@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 from ..errors import CheckpointError
+from .numpy_shards import SHAPES, NumpyShards
 from .paddle_file import PaddleFile
 from .reader import WeightReader
 from .safetensors import SafetensorsFile
@@ -23,12 +24,12 @@ OTHERS = {"*.pt": ("model.pt", TorchFile), "*.pdparams": ("model_state.pdparams"
 
 
 def open_weights(path: str | os.PathLike) -> WeightReader:
-    """The tensors of a checkpoint in any foreign format: Hugging Face, fairseq, Paddle or TensorFlow 1.
+    """The tensors of a checkpoint in any foreign format: Hugging Face, fairseq, Paddle, TensorFlow 1 or OpenAI's.
 
     Args:
         path: a folder, which is searched for `model.safetensors`, its shards, `pytorch_model.bin`, its shards, a
-            fairseq `*.pt`, Paddle's `*.pdparams` and a TensorFlow `.index`, in that order; or one such file, or a
-            TensorFlow prefix.
+            fairseq `*.pt`, Paddle's `*.pdparams`, a TensorFlow `.index` and OpenAI's `params_shapes.json`, in that
+            order; or one such file, or a TensorFlow prefix.
 
     Returns:
         A `WeightReader` that has read only names and shapes; its attribute `kind` tells which format it found.
@@ -65,8 +66,10 @@ def open_folder(folder: Path) -> WeightReader:
             return reader(checkpoints[0])
     if any(folder.glob("*.index")):
         return TensorFlow1Checkpoint(folder)
+    if (folder / SHAPES).is_file():
+        return NumpyShards(folder)
     held = ", ".join(sorted(file.name for file in folder.iterdir())) or "nothing"
-    wanted = ", ".join([*HUGGING_FACE, *OTHERS, "*.index"])
+    wanted = ", ".join([*HUGGING_FACE, *OTHERS, "*.index", SHAPES])
     raise CheckpointError(f"{folder} holds no weights that garden reads: wanted {wanted}, found {held}.")
 
 

@@ -19,7 +19,7 @@ class WeightReader(Mapping[str, np.ndarray]):
 
     Attributes:
         path: the file, folder or TensorFlow prefix that is read.
-        kind: `"safetensors"`, `"torch"`, `"tensorflow1"`, `"paddle"` or `"keras_hub"`.
+        kind: `"safetensors"`, `"torch"`, `"tensorflow1"`, `"paddle"`, `"numpy"` or `"keras_hub"`.
 
     Arrays own their memory. bfloat16 tensors arrive as float32 (exactly), everything else in the type it was stored in.
 
