@@ -17,7 +17,7 @@ from .sentence_transformers import read_pooling
 # 2019.
 _ACTIVATIONS = {
     "huggingface": {"gelu": "gelu_erf", "gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh"},
-    "tensorflow1": {"gelu": "gelu_tanh"},
+    "tensorflow1": {"gelu": "gelu_tanh", "gelu_new": "gelu_tanh"},
     "fairseq": {"gelu": "gelu_erf", "gelu_accurate": "gelu_tanh", "gelu_fast": "gelu_tanh"},
     "paddle": {"gelu": "gelu_erf"},
 }

@@ -9,7 +9,7 @@ from keras import ops
 
 from .checks import check_labels
 from .compiled import compiled
-from .decoding import check_sampler, until_stop, without_left_padding
+from .decoding import check_sampler, refilled, until_stop, without_left_padding
 from .task import Task
 
 
@@ -131,7 +131,8 @@ class CausalLM(Task, keras_hub.models.CausalLM):
             inputs: dict of `token_ids` and `padding_mask` (b, t), prompts on the left.
             stop_token_ids: ids that end a row, or None.
         """
-        token_ids, prompted = inputs["token_ids"], ops.cast(inputs["padding_mask"], "bool")
+        prompted = ops.cast(inputs["padding_mask"], "bool")
+        token_ids = refilled(inputs["token_ids"], prompted, stop_token_ids)
         cache = self.backbone.empty_cache(ops.shape(token_ids)[0], token_ids.shape[1])
         states, cache = self.backbone.cached(token_ids, cache, 0)
 

@@ -31,6 +31,24 @@ def without_left_padding(inputs: dict) -> dict:
     return {**inputs, **{name: np.take_along_axis(array, order, axis=1) for name, array in rolled.items()}}
 
 
+def refilled(token_ids, prompted, stop_token_ids=None):
+    """Rows whose places behind the prompt hold no stop token, lest a sampler take what fills them for the end.
+
+    Args:
+        token_ids: int (b, t).
+        prompted: bool (b, t), True in the prompt.
+        stop_token_ids: ids that end a row, or None.
+
+    >>> import numpy as np
+    >>> from garden.tasks.decoding import refilled
+    >>> np.array(refilled(np.array([[7, 0, 0]]), np.array([[True, False, False]]), [0])).tolist()
+    [[7, 1, 1]]
+    """
+    stops = set(stop_token_ids or ())
+    filler = next(i for i in range(len(stops) + 1) if i not in stops)
+    return ops.where(prompted, token_ids, ops.full_like(token_ids, filler))
+
+
 def until_stop(token_ids, prompted, stop_token_ids=None):
     """Which places of generated rows count: the prompt and all up to the first stop token behind it, which is included.
 
