@@ -32,6 +32,7 @@ _FACE = {
     "ElectraTokenizer": "garden.electra",
     "Encoder": "garden.encoder",
     "ErnieBackbone": "garden.ernie",
+    "ErnieTinyTokenizer": "garden.ernie",
     "ErnieTokenizer": "garden.ernie",
     "Gpt2Backbone": "garden.gpt2",
     "Gpt2Tokenizer": "garden.gpt_tokenizers",

@@ -4,13 +4,24 @@ import keras
 from keras import layers
 
 from garden.encoder import Encoder, post_norm_blocks
+from garden.ernie_tiny import ErnieTinyTokenizer
 from garden.layers import Embeddings, Pooler, truncated_normal
 from garden.tokenizers import BertTokenizer
 
 
 @keras.saving.register_keras_serializable("garden")
 class ErnieTokenizer(BertTokenizer):
-    __doc__ = BertTokenizer.__doc__
+    __doc__ = BertTokenizer.__doc__.replace(
+        "WordPiece as BERT, DistilBERT, ELECTRA, MobileBERT, TinyBERT and the Chinese models use it.",
+        "WordPiece, as the ERNIE models use it; `from_preset` gives ernie-tiny its own.",
+    )
+
+    alternatives = ("ErnieTinyTokenizer",)
+
+    @classmethod
+    def recognises(cls, folder):
+        # ernie-tiny has a vocab.txt too, and WordPiece would take it without a word and give every text other ids.
+        return super().recognises(folder) and not ErnieTinyTokenizer.recognises(folder)
 
 
 @keras.saving.register_keras_serializable("garden")
@@ -133,3 +144,4 @@ class ErnieBackbone(Encoder):
 
 
 ErnieTokenizer.backbone_cls = ErnieBackbone
+ErnieTinyTokenizer.backbone_cls = ErnieBackbone

@@ -26,6 +26,11 @@ class SentencePieceModel(NamedTuple):
     unknown_id: int
     charsmap: bytes
 
+    @property
+    def normalizers(self) -> list[rust.normalizers.Normalizer]:
+        """The Rust part that applies the charsmap; none where it is empty."""
+        return [rust.normalizers.Precompiled(self.charsmap)] if self.charsmap else []
+
 
 class SentencePieceTokenizer(Tokenizer):
     """Unigram SentencePiece: of all ways to cut a text into pieces, the most probable (Kudo 2018).
@@ -137,8 +142,7 @@ class SentencePieceTokenizer(Tokenizer):
         pieces, unknown_id = self._pieces(model)
         self._check([piece for piece, _ in pieces])
         tokenizer = rust.Tokenizer(rust.models.Unigram(pieces, unknown_id, byte_fallback=False))
-        charsmap = [rust.normalizers.Precompiled(model.charsmap)] if model.charsmap else []
-        tokenizer.normalizer = rust.normalizers.Sequence([*self._normalizers(), *charsmap])
+        tokenizer.normalizer = rust.normalizers.Sequence([*self._normalizers(), *model.normalizers])
         parts = rust.pre_tokenizers
         tokenizer.pre_tokenizer = parts.Sequence([parts.WhitespaceSplit(), parts.Metaspace()])
         tokenizer.decoder = rust.decoders.Metaspace()

@@ -142,7 +142,8 @@ def _config(model, backbone, family, head):
 
 def _save_tokenizer(tokenizer, folder, length):
     settings = {"tokenizer_class": tokenizer.published_as, **tokenizer.save_published(folder)}
-    tokenizer.rust.save(str(folder / "tokenizer.json"))
+    if tokenizer.has_rust_file:
+        tokenizer.rust.save(str(folder / "tokenizer.json"))
     _write_json(folder / "tokenizer_config.json", {**settings, "model_max_length": length})
 
 

@@ -15,7 +15,7 @@ from .download import download, garden_cache, short_hash
 
 PADDLE_NLP = "https://bj.bcebos.com/paddlenlp/models/transformers"
 
-_SMALL = ["*.json", "*.txt", "*.model"]
+_SMALL = ["*.json", "*.txt", "*.model", "dict.wordseg.pickle"]
 _WEIGHTS = ["model*.safetensors", "*.weights.h5"]
 _PICKLES = ["pytorch_model*.bin"]
 
@@ -82,7 +82,8 @@ def paddle_nlp(handle: str, config: Mapping) -> Path:
     """Folder with a model of PaddleNLP, which stores weights and vocabularies as single files.
 
     Args:
-        handle: path of the weights in its storage, and after a comma that of the vocabulary.
+        handle: paths in its storage, with commas between them: of the weights, of the vocabulary, and of what else the
+            tokenizer needs.
         config: the configuration that goes with them; PaddleNLP has it in its code.
 
     Raises:
@@ -98,9 +99,11 @@ def paddle_nlp(handle: str, config: Mapping) -> Path:
     folder.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(f"{folder}.lock"):
         if not folder.is_dir():
-            files = [download(f"{PADDLE_NLP}/{path}") for path in handle.split(",")]
+            paths = handle.split(",")
+            names = ["model_state.pdparams", "vocab.txt", *(Path(path).name for path in paths[2:])]
+            files = [download(f"{PADDLE_NLP}/{path}") for path in paths]
             with staged(folder) as stage:
-                for file, name in zip(files, ("model_state.pdparams", "vocab.txt"), strict=False):
+                for file, name in zip(files, names, strict=False):
                     os.replace(file, stage / name)
                 (stage / "config.json").write_text(text, "utf-8")
     return folder

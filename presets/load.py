@@ -14,6 +14,7 @@ from .accounting import fill
 from .checkpoint import read_checkpoint
 from .errors import CheckpointError
 from .family import families
+from .formats import read_words
 from .location import locate, network
 from .table import presets as rows
 
@@ -157,6 +158,8 @@ class _Source:
         kind = next((kind for kind in kinds if kind.recognises(folder)), cls)
         stated = {} if lowercase is None else {"lowercase": lowercase}
         known = inspect.signature(kind).parameters  # some tokenizers never fold case
+        if "words" in known and "words" not in kwargs:  # published as a pickle, which only `formats` may open
+            stated["words"] = read_words(folder)
         return kind.from_files(folder, {name: value for name, value in stated.items() if name in known}, **kwargs)
 
 

@@ -26,8 +26,8 @@ class Preset:
         licence: as stated by the source.
         parameters: exact number of weights of the backbone with its pooler.
         sources: where the files are, in the order in which they are tried: `pip:NAME==VERSION:FOLDER`,
-            `hf://ORG/NAME`, the URL of an archive, or `paddle://WEIGHTS,VOCABULARY` (see `hubs.paddle_nlp`). Empty
-            where the weights were never published.
+            `hf://ORG/NAME`, the URL of an archive, or `paddle://WEIGHTS,VOCABULARY,...` (see `hubs.paddle_nlp`).
+            Empty where the weights were never published.
         untrained: tasks whose head the published files hold, but random.
         sha256: checksum of `model.safetensors`, or "" where it is not known.
         note: what to know before use.

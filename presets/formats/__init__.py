@@ -10,6 +10,7 @@ from .safetensors import SafetensorsFile, write_safetensors
 from .sharded import ShardedTensors
 from .tensorflow1 import TensorFlow1Checkpoint
 from .torch_file import TorchFile
+from .word_pickle import read_words
 
 __all__ = [
     "H5Weights",
@@ -21,5 +22,6 @@ __all__ = [
     "TorchFile",
     "WeightReader",
     "open_weights",
+    "read_words",
     "write_safetensors",
 ]
