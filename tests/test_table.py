@@ -25,10 +25,21 @@ def bottleneck_parameters(row):
     )
 
 
+def decoder_parameters(row):
+    """Weights of a GPT: two tables, blocks whose heads may not fill the width, a last norm but in the first GPT."""
+    h, i = row.hidden_dim, row.intermediate_dim
+    a = row.num_heads * row.head_dim if row.head_dim else h
+    layer = 3 * (h * a + a) + a * h + h + h * i + i + i * h + h + 4 * h
+    last = 0 if row.family == "gpt" else 2 * h
+    return (row.vocabulary_size + row.max_sequence_length) * h + row.num_layers * layer + last
+
+
 def encoder_parameters(row):
     """Weights of an encoder of BERT's kind: tables and their norm, a projection between widths, layers, pooler."""
     if row.family == "mobile_bert":
         return bottleneck_parameters(row)
+    if row.family.startswith("gpt"):
+        return decoder_parameters(row)
     h, i, e = row.hidden_dim, row.intermediate_dim, row.embedding_dim or row.hidden_dim
     rows = row.vocabulary_size + row.max_sequence_length + (row.num_segments or 0) + (row.num_task_types or 0)
     layer = 4 * (h * h + h) + 2 * h + h * i + i + i * h + h + 2 * h
@@ -98,6 +109,9 @@ def test_the_families_are_complete():
         "distil_bert": 3,
         "electra": 25,
         "ernie": 15,
+        "gpt": 1,
+        "gpt2": 4,
+        "gpt3": 8,
         "mobile_bert": 2,
         "roberta": 4,
         "xlm_roberta": 2,
@@ -106,8 +120,9 @@ def test_the_families_are_complete():
 
 def test_every_row_is_well_formed():
     for row in presets().values():
-        assert row.hidden_dim % row.num_heads == 0
-        assert row.language in ("en", "zh", "multi") and row.licence in ("Apache-2.0", "MIT", "unstated")
+        assert row.hidden_dim % row.num_heads == 0 or row.head_dim
+        assert row.language in ("en", "zh", "multi")
+        assert row.licence in ("Apache-2.0", "MIT", "MIT (modified)", "unstated")
         assert row.sources or "never published" in row.note
         assert all(source.startswith(("hf://", "pip:", "https://", "paddle://")) for source in row.sources)
         assert len(row.sha256) in (0, 64)
