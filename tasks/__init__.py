@@ -22,6 +22,8 @@ from .multiple_choice_preprocessing import MultipleChoicePreprocessor
 from .neighbours import nearest, similarity
 from .next_sentence import NextSentence, SentenceOrder
 from .preprocessing import MaskedLMPreprocessor, TextClassifierPreprocessor
+from .prompt_classifier import PromptClassifier
+from .prompt_template import PromptTemplate
 from .question_answering import QuestionAnswering
 from .question_answering_preprocessor import QuestionAnsweringPreprocessor
 from .replaced_token_detector import ReplacedTokenDetector
@@ -55,6 +57,8 @@ __all__ = [
     "MultipleChoicePreprocessor",
     "MultipleNegativesRankingLoss",
     "NextSentence",
+    "PromptClassifier",
+    "PromptTemplate",
     "QuestionAnswering",
     "QuestionAnsweringPreprocessor",
     "ReplacedTokenDetector",
