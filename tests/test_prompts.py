@@ -39,13 +39,13 @@ def causal_score(reference, tokenizer, prompt, word):
 @pytest.mark.parametrize("shots", [[], SHOTS[:1], SHOTS], ids=["zero", "one", "few"])
 def test_scores_are_the_reference_log_probabilities(gpt2, shots):
     reference, model = gpt2
-    template = tasks.PromptTemplate("w7 {text} w8", separator=" w9")
+    template = tasks.PromptTemplate("w7 {text} w8", separator=" ")
     classifier = tasks.PromptClassifier(model, template, LABELS, shots)
     texts = ["w1", "w2 w3 w4", "w5"]
     scores = classifier.scores(texts, batch_size=2)
     tokenizer = model.preprocessor.tokenizer
     for text, found in zip(texts, scores, strict=True):
-        before = "".join(f"w7 {shot} w8{LABELS[name]} w9" for shot, name in shots)
+        before = "".join(f"w7 {shot} w8{LABELS[name]} " for shot, name in shots)
         expected = [causal_score(reference, tokenizer, f"{before}w7 {text} w8", word) for word in LABELS.values()]
         np.testing.assert_allclose(found, expected, atol=1e-4)
     names, probabilities = classifier.predict_labels(texts)

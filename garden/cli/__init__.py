@@ -17,6 +17,8 @@ COMMANDS = {
     "finetune": "train on a file: classes, numbers, tags, answers or choices",
     "predict": "answer with a trained model",
     "evaluate": "measure a trained model on a file",
+    "generate": "continue prompts with a language model",
+    "prompt": "classify without training, by prompting a language model",
     "quickstart": "fine-tune a small BERT on film reviews, from nothing to a trained model",
 }
 _HELP = ("--help", "-h", "-help")
