@@ -25,6 +25,8 @@ _FACE = {
     "Backbone": "garden.backbone",
     "BertBackbone": "garden.bert",
     "BertTokenizer": "garden.tokenizers",
+    "BrightmartAlbertBackbone": "garden.brightmart_albert",
+    "BrightmartAlbertTokenizer": "garden.brightmart_albert",
     "Decoder": "garden.decoder",
     "DistilBertBackbone": "garden.distil_bert",
     "DistilBertTokenizer": "garden.distil_bert",

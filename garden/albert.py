@@ -52,6 +52,7 @@ class AlbertBackbone(Encoder):
     """
 
     tokenizer_cls = AlbertTokenizer
+    embeddings_cls = Embeddings
 
     def __init__(
         self,
@@ -74,7 +75,7 @@ class AlbertBackbone(Encoder):
     ):
         if not 1 <= num_groups <= num_layers:
             raise ValueError(f"num_groups={num_groups} has to be between 1 and num_layers={num_layers}.")
-        self.embeddings = Embeddings(
+        self.embeddings = self.embeddings_cls(
             vocabulary_size,
             embedding_dim or hidden_dim,
             max_sequence_length,

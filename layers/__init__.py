@@ -14,6 +14,7 @@ from .bottleneck import Bottleneck, BottleneckAttention, BottleneckBlock, Narrow
 from .choices import FoldChoices, UnfoldChoices
 from .crf import CRF
 from .embeddings import Embeddings
+from .factorized import FactorizedEmbedding, FactorizedEmbeddings
 from .feedforward import FeedForward
 from .heads import ClassificationHead, MaskedLMHead, Pooler, TokenHead, first_token
 from .initializers import truncated_normal, weights_to_be_loaded
@@ -32,6 +33,8 @@ __all__ = [
     "BottleneckBlock",
     "ClassificationHead",
     "Embeddings",
+    "FactorizedEmbedding",
+    "FactorizedEmbeddings",
     "FeedForward",
     "FoldChoices",
     "MaskedLMHead",

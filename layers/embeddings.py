@@ -56,13 +56,7 @@ class Embeddings(layers.Layer):
     ):
         super().__init__(**kwargs)
         self.max_sequence_length = max_sequence_length
-        self.token_embedding = layers.ReversibleEmbedding(
-            vocabulary_size,
-            embedding_dim,
-            embeddings_initializer=truncated_normal(),
-            dtype=self.dtype_policy,
-            name="token_embedding",
-        )
+        self.token_embedding = self.token_table(vocabulary_size, embedding_dim, hidden_dim)
         width = self.summed_dim(embedding_dim, hidden_dim)
         self.position_embedding = self._table(max_sequence_length, width, "position_embedding")
         self.segment_embedding = self._table(num_segments, width, "segment_embedding") if num_segments else None
@@ -77,6 +71,16 @@ class Embeddings(layers.Layer):
     def summed_dim(self, embedding_dim, hidden_dim):
         """The width of what is summed, and so of the position and segment tables."""
         return embedding_dim
+
+    def token_table(self, vocabulary_size, embedding_dim, hidden_dim):
+        """The token table, a layer that is called as `keras.layers.ReversibleEmbedding` is."""
+        return layers.ReversibleEmbedding(
+            vocabulary_size,
+            embedding_dim,
+            embeddings_initializer=truncated_normal(),
+            dtype=self.dtype_policy,
+            name="token_embedding",
+        )
 
     def _dense(self, width):
         return layers.Dense(width, kernel_initializer=truncated_normal(), dtype=self.dtype_policy, name="projection")

@@ -37,11 +37,6 @@ def _whole(name):
 
 def _infer(tensors):
     """Google's albert_config.json does not say whose configuration it is; the names do."""
-    if any("layer_shared" in name or name.endswith("word_embeddings_2") for name in tensors):
-        raise CheckpointError(
-            "This is brightmart's own ALBERT (word_embeddings_2, layer_shared), which adds the tables after the "
-            "projection: garden reads the Google graph only, such as albert_tiny_zh_google.zip."
-        )
     if not any("/inner_group_0/" in name for name in tensors):
         return None
     # Google's code projects only where the widths differ, transformers' always.

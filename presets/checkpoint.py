@@ -147,8 +147,7 @@ def read_checkpoint(path: Path, network: str = "") -> Checkpoint | None:
     folder = path if path.is_dir() else path.parent
     config = {**_inferred(path, network), **_config(folder)}
     if not config:
-        held = ", ".join(sorted(file.name for file in folder.iterdir())) or "nothing"
-        raise CheckpointError(f"{folder} has no config.json or bert_config.json; it holds {held}.")
+        raise CheckpointError(f"{folder} has no config.json or bert_config.json; it holds {_held(folder)}.")
     registered = config.get("registered_name", "")
     if registered.startswith("keras_hub>"):
         family = _family(folder, registered.removeprefix("keras_hub>"), lambda f: f.backbone if f.keras_hub else "")
@@ -165,7 +164,16 @@ def read_checkpoint(path: Path, network: str = "") -> Checkpoint | None:
             raise CheckpointError(f"{folder} holds a {family.backbone}, whose archives have no {network}.")
         family = family.networks[network]
     own = folder / family.config_file
-    return Checkpoint(path, format, config | _read_json(own) if own.is_file() else config, family)
+    checkpoint = Checkpoint(path, format, config | _read_json(own) if own.is_file() else config, family)
+    if (size := family.config["vocabulary_size"]) not in checkpoint.published:  # names alone told the family
+        raise CheckpointError(
+            f"{folder} holds a {family.backbone} and no configuration that states its {size}: {_held(folder)}."
+        )
+    return checkpoint
+
+
+def _held(folder):
+    return ", ".join(sorted(file.name for file in folder.iterdir())) or "nothing"
 
 
 def _format(path):

@@ -8,6 +8,7 @@ from garden.files import whole_folder
 
 from . import weight_names
 from .checkpoint import read_checkpoint
+from .errors import CheckpointError
 from .family import families, family_of
 from .formats import write_safetensors
 from .location import locate
@@ -57,7 +58,8 @@ def export_to_transformers(model, folder) -> None:
         folder: folder to make; it is complete or absent.
 
     Raises:
-        CheckpointError: the model has weights without a Hugging Face name (LoRA, quantised layers).
+        CheckpointError: the model has weights without a Hugging Face name (LoRA, quantised layers), or transformers has
+            no such model.
 
     ```python
     garden.presets.export_to_transformers(classifier, "my-classifier")
@@ -66,6 +68,11 @@ def export_to_transformers(model, folder) -> None:
     """
     backbone = getattr(model, "backbone", model)
     family = family_of(backbone)
+    if not family.huggingface:
+        raise CheckpointError(
+            f"transformers has no model with the graph of a {family.backbone}, so it cannot be exported: save it with "
+            "save_to_preset."
+        )
     head = family.heads.get(type(model).__base__.__name__)
     prefix = f"{family.prefix}." if head else ""
     rows = [(ours, prefix + theirs) for ours, theirs in family.huggingface] + list(head.huggingface if head else ())

@@ -85,6 +85,7 @@ class Family:
 _MODULES = (
     "albert",
     "bert",
+    "brightmart_albert",
     "distil_bert",
     "electra",
     "ernie",

@@ -56,11 +56,13 @@ class FamilyRow:
         causal: whether a token sees those before it only.
         trains: makes a task of garden's on a backbone with inputs and targets that it can learn.
         presets: built-in names small enough to build, whose published parameter counts are checked.
+
+    A family that transformers does not have has neither configuration nor reference, and its numbers elsewhere.
     """
 
     backbone: type
-    config: type
-    reference: type
+    config: type | None
+    reference: type | None
     own_heads: dict
     presets: tuple[str, ...]
     sizes: dict = field(default_factory=lambda: ODD)
@@ -209,6 +211,14 @@ FAMILIES = [
         presets=("bert_tiny_en_uncased", "bert_mini_en_uncased", "all_minilm_l6_v2_en", "tiny_bert_4l_312d_en_uncased"),
     ),
     FamilyRow(
+        backbone=garden.BrightmartAlbertBackbone,
+        config=None,  # test_brightmart_albert.py holds the original's arithmetic
+        reference=None,
+        own_heads={},
+        presets=("albert_tiny_zh_brightmart", "albert_base_zh_brightmart"),
+        arguments={"num_segments": 3, "embedding_dim": 24},
+    ),
+    FamilyRow(
         backbone=garden.DistilBertBackbone,
         config=transformers.DistilBertConfig,
         reference=transformers.DistilBertModel,
@@ -343,6 +353,9 @@ FAMILIES = [
         write_vocabulary=write_pieces,
     ),
 ]
+
+# The families that transformers has too.
+TWINS = [row for row in FAMILIES if row.reference]
 
 # Where the reference counts positions from another number than 0.
 FIRST_POSITION = {"roberta": 2, "xlm-roberta": 2}

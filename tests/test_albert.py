@@ -188,13 +188,6 @@ def _torch(x):
     return {names[name]: torch.tensor(array).long() for name, array in x.items()}
 
 
-@pytest.mark.parametrize("changed", ["word_embeddings_2", "layer_shared/output/dense/kernel"])
-def test_brightmarts_own_graph_is_refused_by_name(twins, tmp_path, changed):
-    folder = write_archive(tmp_path / "it", {f"bert/embeddings/{changed}": np.ones((3, 3), "float32")}, twins[4])
-    with pytest.raises(CheckpointError, match="word_embeddings_2, layer_shared"):
-        garden.Backbone.from_preset(folder)
-
-
 def test_layers_run_their_groups_in_order():
     backbone = ALBERT.build(num_layers=4, num_groups=2, num_inner_repetitions=2)
     names = [block.name for block in backbone.blocks]

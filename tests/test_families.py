@@ -5,7 +5,7 @@ import keras_hub
 import numpy as np
 import pytest
 import transformers
-from families import FAMILIES, PADDING, gap, reference_outputs, run
+from families import FAMILIES, PADDING, TWINS, gap, reference_outputs, run
 from keras import ops
 
 import garden
@@ -13,8 +13,13 @@ from garden.layers import weights_to_be_loaded
 from garden.presets import export_to_transformers
 from garden.presets.checkpoint import read_checkpoint
 
-pytestmark = pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.backbone.__name__)
 _SHARED = {}
+
+
+def pytest_generate_tests(metafunc):
+    """Every test runs over every family; one that asks for a `twin`, over those that transformers has too."""
+    name, rows = ("twin", TWINS) if "twin" in metafunc.fixturenames else ("family", FAMILIES)
+    metafunc.parametrize(name, rows, ids=lambda row: row.backbone.__name__)
 
 
 def shared(family):
@@ -24,29 +29,29 @@ def shared(family):
     return _SHARED[family.backbone]
 
 
-def test_every_hidden_state_and_attention_matrix_equals_the_reference(family, tmp_path):
-    reference = family.save_reference(tmp_path, family.reference)
-    backbone = family.backbone.from_preset(tmp_path)
-    x = family.inputs(family.padding)
+def test_every_hidden_state_and_attention_matrix_equals_the_reference(twin, tmp_path):
+    reference = twin.save_reference(tmp_path, twin.reference)
+    backbone = twin.backbone.from_preset(tmp_path)
+    x = twin.inputs(twin.padding)
     ours = run(backbone.features("hidden_states", "attention_probs"), x)
     theirs = reference_outputs(reference, x, output_hidden_states=True, output_attentions=True)
     plain = run(backbone, x)
-    assert gap(plain["sequence_output"], theirs.last_hidden_state, family.padding) <= 1e-5
-    assert ("pooled_output" in plain) == ("pooler_output" in theirs) == (family.backbone.classifier_pooler is None)
+    assert gap(plain["sequence_output"], theirs.last_hidden_state, twin.padding) <= 1e-5
+    assert ("pooled_output" in plain) == ("pooler_output" in theirs) == (twin.backbone.classifier_pooler is None)
     if "pooled_output" in plain:  # transformers reads the first place of a row, also where padding stands there
-        rows = family.padding[:, 0] > 0
+        rows = twin.padding[:, 0] > 0
         assert gap(ops.convert_to_numpy(plain["pooled_output"])[rows], theirs.pooler_output[rows]) <= 1e-5
     assert len(ours["hidden_states"]) == len(theirs.hidden_states) == len(backbone.blocks) + 1
     for mine, other in zip(ours["hidden_states"], theirs.hidden_states, strict=True):
-        assert gap(mine, other, family.padding) <= 1e-5
+        assert gap(mine, other, twin.padding) <= 1e-5
     for mine, other in zip(ours["attention_probs"], theirs.attentions, strict=True):
         queries_first = [np.moveaxis(matrix, 1, 2) for matrix in (ops.convert_to_numpy(mine), other.numpy())]
-        assert gap(*queries_first, family.padding) <= 1e-5
+        assert gap(*queries_first, twin.padding) <= 1e-5
 
 
-def test_the_activation_is_that_of_the_configuration(family, tmp_path):
-    for theirs, ours in family.activations.items():
-        family.config(**{**family.sizes, family.activation_key: theirs}).save_pretrained(tmp_path)
+def test_the_activation_is_that_of_the_configuration(twin, tmp_path):
+    for theirs, ours in twin.activations.items():
+        twin.config(**{**twin.sizes, twin.activation_key: theirs}).save_pretrained(tmp_path)
         assert read_checkpoint(tmp_path).arguments["activation"] == ours
 
 
@@ -67,13 +72,13 @@ def logits(outputs):
     return getattr(outputs, "logits", outputs[0])
 
 
-def test_published_heads_load_and_go_back_to_transformers(family, tmp_path):
+def test_published_heads_load_and_go_back_to_transformers(twin, tmp_path):
     """Each equals the reference that was saved, and the reference that the export reloads as."""
-    x = family.inputs(np.array([[1] * 11, [1] * 7 + [0] * 4]))
+    x = twin.inputs(np.array([[1] * 11, [1] * 7 + [0] * 4]))
     positions = {"mask_positions": np.tile(np.arange(11, dtype="int32"), (2, 1))}
-    for task, model_cls in family.heads.items():
+    for task, model_cls in twin.heads.items():
         folder = tmp_path / task.__name__
-        reference = family.save_reference(folder, model_cls, num_labels=2)
+        reference = twin.save_reference(folder, model_cls, num_labels=2)
         model = task.from_preset(folder)
         unread_pooler = {variable.path for variable in model.backbone.weights if "pooler" in variable.path}
         assert set(model.load_report.fresh) <= unread_pooler
@@ -92,11 +97,11 @@ def test_published_heads_load_and_go_back_to_transformers(family, tmp_path):
         assert tokenizer(text)["input_ids"] == model.preprocessor.tokenizer.encode(text).ids
 
 
-def test_a_backbone_alone_goes_back_to_transformers(family, tmp_path):
-    family.save_reference(tmp_path / "in", family.reference)
-    model, x = family.backbone.from_preset(tmp_path / "in"), family.inputs(np.array([[1] * 11]))
+def test_a_backbone_alone_goes_back_to_transformers(twin, tmp_path):
+    twin.save_reference(tmp_path / "in", twin.reference)
+    model, x = twin.backbone.from_preset(tmp_path / "in"), twin.inputs(np.array([[1] * 11]))
     export_to_transformers(model, tmp_path / "out")
-    reloaded, report = family.reference.from_pretrained(tmp_path / "out", output_loading_info=True)
+    reloaded, report = twin.reference.from_pretrained(tmp_path / "out", output_loading_info=True)
     assert not report["missing_keys"] and not report["unexpected_keys"]
     assert gap(run(model, x)["sequence_output"], reference_outputs(reloaded.eval(), x).last_hidden_state) <= 1e-5
 
