@@ -41,6 +41,7 @@ class Tokenizer(keras_hub.tokenizers.Tokenizer):
             self._add_special_token(token, name)
         self.rust = None
         self._vocabulary = None
+        self.built = True  # it has no weights: Keras's `quantize` stops at a layer that is not built
 
     @classmethod
     def from_preset(cls, preset, **kwargs):
