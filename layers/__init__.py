@@ -1,7 +1,7 @@
 """The parts that every family is made of; Keras is the only thing they know.
 
 Shapes name their axes with one alphabet: b batch, t query position, s key position, n head, h head width, d model
-width, e embedding width, f feed-forward width, v vocabulary, p prediction.
+width, e embedding width, f feed-forward width, v vocabulary, r relative position, m memory, p prediction.
 """
 
 if __name__ != "garden.layers":
@@ -20,8 +20,10 @@ from .initializers import truncated_normal, weights_to_be_loaded
 from .mask import attention_mask, causal_mask, distances, first_token_mask, positions
 from .norm import NoNorm, normalization
 from .pooling import Pooling, unit_length
+from .shift import relative_shift
 from .trigram import ProjectedEmbeddings, TrigramEmbeddings, trigram
 from .wide_head import WideMaskedLMHead
+from .xl import RelativeBiases, RelativePositions, XLAttention, relative_distances, sinusoids
 
 __all__ = [
     "CRF",
@@ -42,12 +44,15 @@ __all__ = [
     "PostNormBlock",
     "PreNormBlock",
     "ProjectedEmbeddings",
+    "RelativeBiases",
+    "RelativePositions",
     "StackedBlock",
     "Tap",
     "TokenHead",
     "TrigramEmbeddings",
     "UnfoldChoices",
     "WideMaskedLMHead",
+    "XLAttention",
     "activation",
     "attention_mask",
     "causal_mask",
@@ -57,6 +62,9 @@ __all__ = [
     "merge_heads",
     "normalization",
     "positions",
+    "relative_distances",
+    "relative_shift",
+    "sinusoids",
     "split_heads",
     "trigram",
     "truncated_normal",
