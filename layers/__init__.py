@@ -18,6 +18,7 @@ from .feedforward import FeedForward
 from .heads import ClassificationHead, MaskedLMHead, Pooler, TokenHead, first_token
 from .initializers import truncated_normal, weights_to_be_loaded
 from .mask import attention_mask, causal_mask, distances, first_token_mask, positions
+from .memory import Memory
 from .norm import NoNorm, normalization
 from .pooling import Pooling, unit_length
 from .shift import relative_shift
@@ -37,6 +38,7 @@ __all__ = [
     "FeedForward",
     "FoldChoices",
     "MaskedLMHead",
+    "Memory",
     "NarrowBlock",
     "NoNorm",
     "Pooler",

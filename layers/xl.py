@@ -46,7 +46,7 @@ def sinusoids(distances, width):
 
     >>> import numpy as np
     >>> from garden.layers import sinusoids
-    >>> np.array(sinusoids(np.ones(1), 4))[0].round(2).tolist()
+    >>> [round(float(x), 2) for x in sinusoids(np.ones(1), 4)[0]]
     [0.84, 0.01, 0.54, 1.0]
     """
     frequencies = 10000 ** (-ops.arange(0, width, 2, dtype="float32") / width)
