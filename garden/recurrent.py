@@ -10,12 +10,12 @@ from garden.layers import Memory
 class RecurrentBackbone(Backbone):
     """A backbone that reads a text alone, or segment by segment with a memory.
 
-    A subclass names `num_layers`, `hidden_dim`, `memory_length` and `reuse_length` in its constructor, and its
-    `assemble` gives block i the entry i of `memories(inputs)`, in front of whose keys `inputs.get("memory_mask")` stands
-    in the attention mask. Entry i holds inputs of block i.
+    A subclass names `num_layers`, `hidden_dim`, `memory_length` and `reuse_length` in its constructor. Its `assemble`
+    gives block i the entry i of `memories(inputs)`, which holds inputs of block i, and `inputs.get("memory_mask")` to
+    the attention mask.
 
     >>> import garden
-    >>> issubclass(garden.XlnetBackbone, garden.RecurrentBackbone)
+    >>> issubclass(garden.XlnetBackbone, RecurrentBackbone)
     True
     """
 

@@ -23,6 +23,7 @@ from .norm import NoNorm, normalization
 from .pooling import Pooling, unit_length
 from .shift import relative_shift
 from .trigram import ProjectedEmbeddings, TrigramEmbeddings, trigram
+from .two_stream import MaskEmbedding, TwoStreamAttention, TwoStreamEmbeddings, same_segment, stream_masks
 from .wide_head import WideMaskedLMHead
 from .xl import RelativeBiases, RelativePositions, XLAttention, relative_distances, sinusoids
 
@@ -37,6 +38,7 @@ __all__ = [
     "Embeddings",
     "FeedForward",
     "FoldChoices",
+    "MaskEmbedding",
     "MaskedLMHead",
     "Memory",
     "NarrowBlock",
@@ -52,6 +54,8 @@ __all__ = [
     "Tap",
     "TokenHead",
     "TrigramEmbeddings",
+    "TwoStreamAttention",
+    "TwoStreamEmbeddings",
     "UnfoldChoices",
     "WideMaskedLMHead",
     "XLAttention",
@@ -66,8 +70,10 @@ __all__ = [
     "positions",
     "relative_distances",
     "relative_shift",
+    "same_segment",
     "sinusoids",
     "split_heads",
+    "stream_masks",
     "trigram",
     "truncated_normal",
     "unit_length",

@@ -49,7 +49,7 @@ def sinusoids(distances, width):
     >>> [round(float(x), 2) for x in sinusoids(np.ones(1), 4)[0]]
     [0.84, 0.01, 0.54, 1.0]
     """
-    frequencies = 10000 ** (-ops.arange(0, width, 2, dtype="float32") / width)
+    frequencies = ops.convert_to_tensor([10000 ** (-j / width) for j in range(0, width, 2)], "float32")
     angles = ops.cast(distances, "float32")[..., None] * frequencies
     return ops.concatenate([ops.sin(angles), ops.cos(angles)], axis=-1)
 
