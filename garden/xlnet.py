@@ -69,8 +69,8 @@ class XlnetBackbone(RecurrentBackbone):
     """
 
     tokenizer_cls = XlnetTokenizer
-    summary_token = "last"
-    classifier_pooler = {"activation": "tanh"}
+    masked_lm_head = None  # it was trained on permutations of the text itself
+    classifier_pooler = {"activation": "tanh", "token": "last"}
 
     def __init__(
         self,

@@ -15,9 +15,9 @@ from .choices import FoldChoices, UnfoldChoices
 from .crf import CRF
 from .embeddings import Embeddings
 from .feedforward import FeedForward
-from .heads import ClassificationHead, MaskedLMHead, Pooler, TokenHead, first_token
+from .heads import ClassificationHead, MaskedLMHead, Pooler, TokenHead, first_token, last_token
 from .initializers import truncated_normal, weights_to_be_loaded
-from .mask import attention_mask, causal_mask, distances, first_token_mask, positions
+from .mask import attention_mask, causal_mask, distances, first_token_mask, last_token_mask, positions
 from .memory import Memory
 from .norm import NoNorm, normalization
 from .pooling import Pooling, unit_length
@@ -65,6 +65,8 @@ __all__ = [
     "distances",
     "first_token",
     "first_token_mask",
+    "last_token",
+    "last_token_mask",
     "merge_heads",
     "normalization",
     "positions",

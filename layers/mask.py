@@ -114,6 +114,25 @@ def first_token_mask(padding_mask):
     return ops.logical_and(token, ops.equal(ops.cumsum(ops.cast(token, "int32"), axis=1), 1))
 
 
+def last_token_mask(padding_mask):
+    """Marks the last token that is not padding, the one XLNet's summary reads; an all-padding row has none.
+
+    Args:
+        padding_mask: int (b, t).
+
+    Returns:
+        bool (b, t), at most one True a row.
+
+    >>> import numpy as np
+    >>> from garden.layers import last_token_mask
+    >>> np.array(last_token_mask(np.array([[0, 1, 1], [1, 2, 0]]))).astype(int).tolist()
+    [[0, 0, 1], [0, 1, 0]]
+    """
+    token = padding_mask > 0
+    count = ops.cumsum(ops.cast(token, "int32"), axis=1)
+    return ops.logical_and(token, ops.equal(count, count[:, -1:]))
+
+
 def _same_sequence(padding_mask):
     return ops.equal(padding_mask[:, :, None], padding_mask[:, None, :])
 

@@ -94,6 +94,7 @@ _MODULES = (
     "mobile_bert",
     "roberta",
     "xlm_roberta",
+    "xlnet",
 )
 
 
