@@ -36,7 +36,7 @@ class RecurrentBackbone(Backbone):
         >>> x = {"token_ids": ids, "segment_ids": 0 * ids, "padding_mask": 0 * ids + 1}
         >>> model, memory = xlnet.recurrent(), xlnet.empty_memory(1)
         >>> for _ in range(2):
-        ...     outputs = model({**x, **memory})
+        ...     outputs = model.predict_on_batch({**x, **memory})
         ...     memory = {name: outputs[name] for name in memory}
         >>> memory["memory"].shape == (1, 2, 4, 8)
         True

@@ -96,10 +96,8 @@ class FamilyRow:
         """Whether a table of positions limits its rows."""
         return self.arguments.get("max_sequence_length", 0) is not None
 
-    @property
-    def head_padding(self) -> np.ndarray:
-        """A mask (b, t) with padding where the tokenizer puts it: the family's heads may read a row's last place."""
-        mask = np.array([[1] * 11, [1] * 7 + [0] * 4])
+    def padded(self, mask) -> np.ndarray:
+        """A mask (b, t) of right padding, with the padding where the tokenizer puts it, which heads may rely on."""
         return mask[:, ::-1] if self.backbone.tokenizer_cls.pads_left else mask
 
     def inputs(self, *args, **kwargs):

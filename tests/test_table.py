@@ -34,12 +34,21 @@ def decoder_parameters(row):
     return (row.vocabulary_size + row.max_sequence_length) * h + row.num_layers * layer + last
 
 
+def two_stream_parameters(row):
+    """Weights of an XLNet: a table, the queries' vector, five matrices of attention, three biases, two segments."""
+    h, i = row.hidden_dim, row.intermediate_dim
+    layer = 5 * h * h + (3 + 2) * h + 2 * h + h * i + i + i * h + h + 2 * h
+    return (row.vocabulary_size + 1) * h + row.num_layers * layer
+
+
 def encoder_parameters(row):
     """Weights of an encoder of BERT's kind: tables and their norm, a projection between widths, layers, pooler."""
     if row.family == "mobile_bert":
         return bottleneck_parameters(row)
     if row.family.startswith("gpt"):
         return decoder_parameters(row)
+    if row.family == "xlnet":
+        return two_stream_parameters(row)
     h, i, e = row.hidden_dim, row.intermediate_dim, row.embedding_dim or row.hidden_dim
     rows = row.vocabulary_size + row.max_sequence_length + (row.num_segments or 0) + (row.num_task_types or 0)
     layer = 4 * (h * h + h) + 2 * h + h * i + i + i * h + h + 2 * h
@@ -115,6 +124,7 @@ def test_the_families_are_complete():
         "mobile_bert": 2,
         "roberta": 4,
         "xlm_roberta": 2,
+        "xlnet": 4,
     }
 
 
