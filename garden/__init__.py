@@ -47,6 +47,8 @@ _FACE = {
     "RobertaTokenizer": "garden.roberta",
     "XlmRobertaBackbone": "garden.roberta",
     "XlmRobertaTokenizer": "garden.roberta",
+    "XlnetBackbone": "garden.xlnet",
+    "XlnetTokenizer": "garden.xlnet",
 }
 _FOLDERS = ("layers", "tasks", "presets")
 

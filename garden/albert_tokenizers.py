@@ -1,13 +1,10 @@
 """ALBERT's two tokenizers: WordPiece for the Chinese models, SentencePiece for the English ones."""
 
-from pathlib import Path
-
 import keras
 import tokenizers as rust
 
-from garden.sentence_piece import SentencePieceTokenizer
+from garden.folded_sentence_piece import FoldedSentencePieceTokenizer
 from garden.tokenizers import BertTokenizer
-from garden.vocabulary import read_json
 
 
 @keras.saving.register_keras_serializable("garden")
@@ -21,7 +18,7 @@ class AlbertTokenizer(BertTokenizer):
 
 
 @keras.saving.register_keras_serializable("garden")
-class AlbertSentencePieceTokenizer(SentencePieceTokenizer):
+class AlbertSentencePieceTokenizer(FoldedSentencePieceTokenizer):
     """The SentencePiece of the English models; `AlbertTokenizer.from_preset` gives it for their files.
 
     Args:
@@ -48,27 +45,7 @@ class AlbertSentencePieceTokenizer(SentencePieceTokenizer):
     }
 
     def __init__(self, proto=None, lowercase: bool = True, **kwargs):
-        self.lowercase = lowercase
-        super().__init__(proto, **kwargs)
-
-    @classmethod
-    def _settings(cls, folder):
-        config = read_json(folder / "tokenizer_config.json", {})
-        return {"lowercase": config["do_lower_case"]} if "do_lower_case" in config else {}
-
-    def load_file(self, path):
-        super().load_file(path)
-        self.lowercase = '"Lowercase"' in Path(path).read_text("utf-8")
-
-    def _pieces(self, model):
-        # The original cuts the comma off a number afterwards; here a piece that ends so is too improbable to be taken.
-        pieces = [(piece, score - 100 * _ends_a_number(piece)) for piece, score in model.pieces]
-        return pieces, model.unknown_id
-
-    def _normalizers(self):
-        parts = rust.normalizers
-        quotes = [parts.Replace("``", '"'), parts.Replace("''", '"')]
-        return [*quotes, parts.NFKD(), parts.StripAccents(), *([parts.Lowercase()] if self.lowercase else [])]
+        super().__init__(proto, lowercase, **kwargs)
 
     def _post_processor(self, ids):
         return rust.processors.TemplateProcessing(
@@ -76,13 +53,3 @@ class AlbertSentencePieceTokenizer(SentencePieceTokenizer):
             pair="[CLS] $A [SEP] $B:1 [SEP]:1",
             special_tokens=[(token, ids[token]) for token in ("[CLS]", "[SEP]")],
         )
-
-    def save_published(self, folder):
-        return {"do_lower_case": self.lowercase, "keep_accents": False}
-
-    def get_config(self):
-        return {**super().get_config(), "lowercase": self.lowercase}
-
-
-def _ends_a_number(piece: str) -> bool:
-    return piece[-1:] == "," and piece[-2:-1].isdigit()

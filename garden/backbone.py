@@ -19,11 +19,13 @@ class Backbone(keras_hub.models.Backbone):
 
     Attributes:
         input_names: the int32 inputs (b, t).
+        max_sequence_length: the longest row, by the constructor; None where no table limits it.
         classifier_pooler: arguments of the `garden.layers.Pooler` that a classifier puts on a backbone without a
             `pooled_output`; None where there is one.
         classifier_dropout: rate before a classifier's logits, where the user gives none.
         question_answering_dropout: likewise before the logits of answers.
-        masked_lm_head: class of the masked-LM head, which says how it is tied to `token_embedding`.
+        masked_lm_head: class of the masked-LM head, which says how it is tied to `token_embedding`; None for a model
+            that was not trained to fill masks.
 
     >>> import garden
     >>> backbone = garden.BertBackbone(50, num_layers=2, num_heads=2, hidden_dim=8, intermediate_dim=16)
@@ -32,6 +34,7 @@ class Backbone(keras_hub.models.Backbone):
     """
 
     input_names = ("token_ids", "segment_ids", "padding_mask")
+    max_sequence_length = None
     classifier_pooler = None
     classifier_dropout = 0.1
     masked_lm_head = MaskedLMHead

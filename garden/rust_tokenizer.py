@@ -26,12 +26,16 @@ class Tokenizer(keras_hub.tokenizers.Tokenizer):
         special_names: what KerasHub calls the special tokens, such as `start_token` -> the token.
         numbers_segments: whether the second text of a pair is in segment 1; else all is in segment 0.
         between_ids: special tokens in front of the second text of a pair, beside the end token of the first.
+        suffix_ids: special tokens behind everything, in segment 2; the last of them stands for the whole row.
+        pads_left: whether padding stands in front of a row, so that its last token is in the last place.
         has_rust_file: whether `rust` can be written as a `tokenizer.json`; a part of it in Python cannot.
     """
 
     special_names = {}
     numbers_segments = True
     between_ids = ()
+    suffix_ids = ()
+    pads_left = False
     has_rust_file = True
     alternatives = ()
 

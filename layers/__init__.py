@@ -1,7 +1,7 @@
 """The parts that every family is made of; Keras is the only thing they know.
 
 Shapes name their axes with one alphabet: b batch, t query position, s key position, n head, h head width, d model
-width, e embedding width, f feed-forward width, v vocabulary, p prediction.
+width, e embedding width, f feed-forward width, v vocabulary, r relative position, m memory, p prediction.
 """
 
 if __name__ != "garden.layers":
@@ -16,13 +16,17 @@ from .crf import CRF
 from .embeddings import Embeddings
 from .factorized import FactorizedEmbedding, FactorizedEmbeddings
 from .feedforward import FeedForward
-from .heads import ClassificationHead, MaskedLMHead, Pooler, TokenHead, first_token
+from .heads import ClassificationHead, MaskedLMHead, Pooler, TokenHead, first_token, last_token
 from .initializers import truncated_normal, weights_to_be_loaded
-from .mask import attention_mask, causal_mask, distances, first_token_mask, positions
+from .mask import attention_mask, causal_mask, distances, first_token_mask, last_token_mask, positions
+from .memory import Memory
 from .norm import NoNorm, normalization
 from .pooling import Pooling, unit_length
+from .shift import relative_shift
 from .trigram import ProjectedEmbeddings, TrigramEmbeddings, trigram
+from .two_stream import MaskEmbedding, TwoStreamAttention, TwoStreamEmbeddings, same_segment, stream_masks
 from .wide_head import WideMaskedLMHead
+from .xl import RelativeBiases, RelativePositions, XLAttention, relative_distances, sinusoids
 
 __all__ = [
     "CRF",
@@ -37,7 +41,9 @@ __all__ = [
     "FactorizedEmbeddings",
     "FeedForward",
     "FoldChoices",
+    "MaskEmbedding",
     "MaskedLMHead",
+    "Memory",
     "NarrowBlock",
     "NoNorm",
     "Pooler",
@@ -45,22 +51,34 @@ __all__ = [
     "PostNormBlock",
     "PreNormBlock",
     "ProjectedEmbeddings",
+    "RelativeBiases",
+    "RelativePositions",
     "StackedBlock",
     "Tap",
     "TokenHead",
     "TrigramEmbeddings",
+    "TwoStreamAttention",
+    "TwoStreamEmbeddings",
     "UnfoldChoices",
     "WideMaskedLMHead",
+    "XLAttention",
     "activation",
     "attention_mask",
     "causal_mask",
     "distances",
     "first_token",
     "first_token_mask",
+    "last_token",
+    "last_token_mask",
     "merge_heads",
     "normalization",
     "positions",
+    "relative_distances",
+    "relative_shift",
+    "same_segment",
+    "sinusoids",
     "split_heads",
+    "stream_masks",
     "trigram",
     "truncated_normal",
     "unit_length",

@@ -146,6 +146,8 @@ class Attention(layers.Layer):
         """The context (b, t, n, h), fused where no probability is dropped."""
         if training and self.dropout.rate > 0:
             return self.weigh(query, key, value, mask, training, bias=bias)[0]
+        if bias is not None and mask is not None:  # one of the two is all that PyTorch's fused attention takes
+            bias, mask = ops.where(mask, bias, fill(bias.dtype)), None
         return ops.dot_product_attention(query, key, value, bias=bias, mask=mask, scale=1 / self.divisor(query))
 
     def weigh(self, query, key, value, mask=None, training=None, **terms):
@@ -192,5 +194,10 @@ def masked_softmax(scores, mask=None):
     """
     logits = ops.cast(scores, "float32")
     if mask is not None:
-        logits = ops.where(mask, logits, -1e30)
+        logits = ops.where(mask, logits, fill("float32"))
     return ops.cast(ops.softmax(logits, axis=-1), scores.dtype)
+
+
+def fill(dtype):
+    """The score of a key that is not allowed, so far down that scores beside it do not count; finite in its dtype."""
+    return ops.cast(-3e4 if keras.backend.standardize_dtype(dtype) == "float16" else -1e30, dtype)

@@ -14,6 +14,7 @@ class FeedForward(layers.Layer):
     Args:
         intermediate_dim: f.
         activation: a name for `garden.layers.activation`.
+        dropout: rate on what the activation gives.
 
     Call arguments:
         x: float (b, t, d).
@@ -27,12 +28,13 @@ class FeedForward(layers.Layer):
     True
     """
 
-    def __init__(self, intermediate_dim, activation="gelu_erf", **kwargs):
+    def __init__(self, intermediate_dim, activation="gelu_erf", dropout=0.0, **kwargs):
         super().__init__(**kwargs)
         self.activation = resolve(activation)
         self.intermediate_dense = layers.Dense(
             intermediate_dim, kernel_initializer=truncated_normal(), dtype=self.dtype_policy, name="intermediate_dense"
         )
+        self.dropout = layers.Dropout(dropout, dtype=self.dtype_policy, name="dropout")
 
     def build(self, input_shape):
         self.output_dense = layers.Dense(
@@ -42,5 +44,6 @@ class FeedForward(layers.Layer):
         self.output_dense.build((*input_shape[:-1], self.intermediate_dense.units))
         self.built = True
 
-    def call(self, x):
-        return self.output_dense(self.activation(self.intermediate_dense(x)))
+    def call(self, x, training=None):
+        x = self.activation(self.intermediate_dense(x))
+        return self.output_dense(self.dropout(x, training=training))

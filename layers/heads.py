@@ -5,7 +5,7 @@ from keras import layers, ops
 
 from .activations import activation as resolve
 from .initializers import truncated_normal
-from .mask import first_token_mask
+from .mask import first_token_mask, last_token_mask
 
 
 def first_token(sequence, padding_mask):
@@ -23,8 +23,32 @@ def first_token(sequence, padding_mask):
     >>> np.array(first_token(np.array([[[5.0], [6.0]]]), np.array([[0, 1]]))).tolist()
     [[6.0]]
     """
-    first = ops.cast(first_token_mask(padding_mask), sequence.dtype)
-    return ops.einsum("bt,btd->bd", first, sequence)
+    return _marked(sequence, first_token_mask(padding_mask))
+
+
+def last_token(sequence, padding_mask):
+    """The vector of each row's last token that is not padding; a zero vector for a row that is all padding.
+
+    Args:
+        sequence: float (b, t, d).
+        padding_mask: int (b, t).
+
+    Returns:
+        float (b, d).
+
+    >>> import numpy as np
+    >>> from garden.layers import last_token
+    >>> np.array(last_token(np.array([[[5.0], [6.0]]]), np.array([[1, 0]]))).tolist()
+    [[5.0]]
+    """
+    return _marked(sequence, last_token_mask(padding_mask))
+
+
+def _marked(sequence, mask):
+    return ops.einsum("bt,btd->bd", ops.cast(mask, sequence.dtype), sequence)
+
+
+TOKENS = {"first": first_token, "last": last_token}
 
 
 @keras.saving.register_keras_serializable("garden")
@@ -38,6 +62,7 @@ class Pooler(layers.Layer):
         hidden_dim: d, the width of the output.
         activation: a name for `garden.layers.activation`.
         dropout: rate on the first token.
+        token: `"first"`, or `"last"` as in XLNet.
 
     Call arguments:
         sequence: float (b, t, d).
@@ -52,8 +77,9 @@ class Pooler(layers.Layer):
     True
     """
 
-    def __init__(self, hidden_dim, activation="tanh", dropout=0.0, **kwargs):
+    def __init__(self, hidden_dim, activation="tanh", dropout=0.0, token="first", **kwargs):
         super().__init__(**kwargs)
+        self.token = TOKENS[token]
         self.activation = resolve(activation)
         self.dropout = layers.Dropout(dropout, dtype=self.dtype_policy, name="dropout")
         self.dense = layers.Dense(
@@ -65,7 +91,7 @@ class Pooler(layers.Layer):
         self.built = True
 
     def call(self, sequence, padding_mask, training=None):
-        x = self.dropout(first_token(sequence, padding_mask), training=training)
+        x = self.dropout(self.token(sequence, padding_mask), training=training)
         return self.activation(self.dense(x))
 
 

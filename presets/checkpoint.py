@@ -118,7 +118,7 @@ class Checkpoint:
     def embedder_arguments(self) -> dict:
         """How tokens become an embedding, where the folder is one of sentence-transformers."""
         folder = self.path if self.path.is_dir() else self.path.parent
-        return read_pooling(folder, self.arguments["max_sequence_length"])
+        return read_pooling(folder, self.arguments.get("max_sequence_length"))
 
     def class_names(self, task: str) -> list[str] | None:
         """Names of a published head's classes; generic ones where only their number is known, None without a head."""

@@ -151,7 +151,8 @@ def _save_tokenizer(tokenizer, folder, length):
     settings = {"tokenizer_class": tokenizer.published_as, **tokenizer.save_published(folder)}
     if tokenizer.has_rust_file:
         tokenizer.rust.save(str(folder / "tokenizer.json"))
-    _write_json(folder / "tokenizer_config.json", {**settings, "model_max_length": length})
+    limit = {} if length is None else {"model_max_length": length}
+    _write_json(folder / "tokenizer_config.json", {**settings, **limit})
 
 
 def _write_json(file, content):

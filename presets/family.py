@@ -95,6 +95,7 @@ _MODULES = (
     "mobile_bert",
     "roberta",
     "xlm_roberta",
+    "xlnet",
 )
 
 

@@ -8,12 +8,12 @@ from .errors import CheckpointError
 _MODES = {"cls_token": "cls", "mean_tokens": "mean", "max_tokens": "max"}
 
 
-def read_pooling(folder: Path, max_sequence_length: int) -> dict:
+def read_pooling(folder: Path, max_sequence_length: int | None) -> dict:
     """The arguments of `TextEmbedder` and its preprocessor that a folder states; none without a `modules.json`.
 
     Args:
         folder: holds `modules.json`, the folders it names, and maybe `sentence_bert_config.json`.
-        max_sequence_length: the backbone's.
+        max_sequence_length: the backbone's, or None.
 
     Raises:
         CheckpointError: a file is damaged, or asks for a step that garden does not have.
@@ -35,7 +35,7 @@ def read_pooling(folder: Path, max_sequence_length: int) -> dict:
     arguments = {"pooling_mode": _mode(steps["Pooling"] / "config.json"), "normalize": "Normalize" in steps}
     limits = sorted(folder.glob("sentence_*_config.json"))  # between stands the family: bert, roberta, xlm-roberta, ...
     length = _json(limits[0]).get("max_seq_length") if limits else None
-    return {**arguments, "sequence_length": min(length, max_sequence_length)} if length else arguments
+    return {**arguments, "sequence_length": min(length, max_sequence_length or length)} if length else arguments
 
 
 def write_pooling(folder: Path, pooling_mode: str, normalize: bool, hidden_dim: int, sequence_length: int) -> None:

@@ -44,7 +44,6 @@ class Preset:
     num_heads: int
     hidden_dim: int
     intermediate_dim: int
-    max_sequence_length: int
     activation: str
     layer_norm_epsilon: float
     tokenizer: str
@@ -57,6 +56,7 @@ class Preset:
     sha256: str
     note: str
     family: str
+    max_sequence_length: int | None = None
     num_segments: int | None = None
     embedding_dim: int | None = None
     num_task_types: int | None = None

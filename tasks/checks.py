@@ -48,13 +48,13 @@ def check_answers(y, padding_mask):
     return _in_range(y, tf.reshape(counts, tf.shape(y)), rule)
 
 
-def check_token_ids(x, vocabulary_size: int, max_sequence_length: int):
+def check_token_ids(x, vocabulary_size: int, max_sequence_length: int | None):
     """Returns model inputs whose token ids are in the vocabulary and whose rows fit the position table.
 
     Args:
         x: dictionary with `token_ids`, int (b, t).
         vocabulary_size: v.
-        max_sequence_length: the longest row.
+        max_sequence_length: the longest row, or None.
 
     Raises:
         ValueError: strings instead of ids, an id out of range or a row too long; in a pipeline InvalidArgumentError.
@@ -68,7 +68,7 @@ def check_token_ids(x, vocabulary_size: int, max_sequence_length: int):
         raise ValueError("Without a preprocessor the task takes token_ids, segment_ids and padding_mask, not raw text.")
     ids = x["token_ids"]
     length = np.shape(ids)[-1] if not _is_tensorflow(ids) else ids.shape[-1]
-    if length is not None and length > max_sequence_length:
+    if None not in (length, max_sequence_length) and length > max_sequence_length:
         raise ValueError(
             f"The rows have {length} tokens, more than the {max_sequence_length} positions: truncate them."
         )

@@ -35,6 +35,8 @@ class MaskedLM(Task, keras_hub.models.MaskedLM):
     ```
     """
 
+    needs = "a family that is trained to fill masks"
+
     def __init__(self, backbone, preprocessor=None, **kwargs):
         self.backbone = backbone
         self.preprocessor = preprocessor
@@ -48,6 +50,10 @@ class MaskedLM(Task, keras_hub.models.MaskedLM):
         inputs = {**backbone.input, "mask_positions": keras.Input((None,), dtype="int32", name="mask_positions")}
         sequence = backbone(backbone.input)[self.reads]
         super().__init__(inputs=inputs, outputs=self.head(sequence, inputs["mask_positions"]), **kwargs)
+
+    @classmethod
+    def fits(cls, backbone_cls):
+        return super().fits(backbone_cls) and backbone_cls.masked_lm_head is not None
 
     def fill_mask(self, text: str, top_k: int = 5) -> list[list[Filling]]:
         """The most probable tokens for every mask in a text.

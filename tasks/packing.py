@@ -10,23 +10,27 @@ TRUNCATIONS = ("round_robin", "waterfall", "first")
 
 def pack(
     segments: Sequence[list[list[int]]],
-    start: int,
+    start: int | None,
     end: int,
     pad: int,
     sequence_length: int,
     truncate: str = "round_robin",
     pad_to_multiple_of: int | None = None,
     between: Sequence[int] = (),
+    suffix: Sequence[int] = (),
+    pads_left: bool = False,
 ) -> dict[str, np.ndarray]:
-    """`[start] A [end]` or `[start] A [end] B [end]` for each row of one or two segments, right-padded.
+    """`[start] A [end]` or `[start] A [end] B [end]` for each row of one or two segments, and padding.
 
     Args:
         segments: one or two lists of b rows of ids.
-        start, end, pad: ids of the special tokens; truncation never cuts them.
+        start, end, pad: ids of the special tokens; truncation never cuts them. None leaves the start out.
         sequence_length: the most tokens of a row, special tokens included.
         truncate: "round_robin", "waterfall" or "first", see `kept_lengths`.
         pad_to_multiple_of: None pads to `sequence_length`, a number to the longest row rounded up to that multiple.
         between: further special tokens, in front of B.
+        suffix: special tokens behind everything, in segment 2.
+        pads_left: whether the padding stands in front of the tokens, and not behind them.
 
     Returns:
         int32 arrays (b, t): `token_ids`; `segment_ids`, 1 for B and its end; `padding_mask`, 1 for tokens, 0 for
@@ -38,22 +42,29 @@ def pack(
     >>> packed = pack([[[7, 8, 9]], [[5, 6]]], start=1, end=2, pad=0, sequence_length=8)
     >>> packed["token_ids"].tolist(), packed["segment_ids"].tolist()
     ([[1, 7, 8, 9, 2, 5, 6, 2]], [[0, 0, 0, 0, 0, 1, 1, 1]])
+    >>> packed = pack([[[7, 8]]], start=None, end=4, pad=5, sequence_length=6, suffix=[3], pads_left=True)
+    >>> packed["token_ids"].tolist(), packed["segment_ids"].tolist()
+    ([[5, 5, 7, 8, 4, 3]], [[0, 0, 0, 0, 0, 2]])
     """
-    special = 2 if len(segments) == 1 else 3 + len(between)
+    before = [] if start is None else [start]
+    special = len(before) + len(suffix) + (1 if len(segments) == 1 else 2 + len(between))
     check_settings(special, sequence_length, truncate, pad_to_multiple_of)
     first, *second = _truncated(segments, sequence_length - special, truncate)
-    first = [[start, *row, end] for row in first]
+    first = [[*before, *row, end] for row in first]
     second = [[*between, *row, end] for row in second[0]] if second else [[]] * len(first)
     first_lengths = _lengths(first)
-    lengths = first_lengths + _lengths(second)
-    columns = np.arange(_width(lengths, sequence_length, pad_to_multiple_of))
-    real = columns < lengths[:, None]
+    suffix_places = first_lengths + _lengths(second)
+    lengths = suffix_places + len(suffix)
+    width = _width(lengths, sequence_length, pad_to_multiple_of)
+    places = np.arange(width) - pads_left * (width - lengths[:, None])
+    real = (places >= 0) & (places < lengths[:, None])
     token_ids = np.full(real.shape, pad, np.int32)
-    flat = chain.from_iterable(chain.from_iterable(zip(first, second, strict=True)))
+    flat = chain.from_iterable(chain.from_iterable(zip(first, second, [suffix] * len(first), strict=True)))
     token_ids[real] = np.fromiter(flat, np.int32, int(lengths.sum()))
+    segment_ids = np.where(places >= suffix_places[:, None], 2, places >= first_lengths[:, None])
     return {
         "token_ids": token_ids,
-        "segment_ids": (real & (columns >= first_lengths[:, None])).astype(np.int32),
+        "segment_ids": np.where(real, segment_ids, 0).astype(np.int32),
         "padding_mask": real.astype(np.int32),
     }
 

@@ -54,7 +54,8 @@ class QuestionAnswering(Task, keras_hub.models.Task):
 
     @property
     def num_outputs(self):
-        return self.preprocessor.sequence_length if self.preprocessor else self.backbone.max_sequence_length
+        length = self.preprocessor.sequence_length if self.preprocessor else self.backbone.max_sequence_length
+        return length or np.iinfo("int32").max  # where no table limits a row
 
     def compile(self, optimizer="auto", loss="auto", *, metrics="auto", **kwargs):
         """Keras's `compile`; `"auto"` is Adam at 5e-5, cross-entropy from logits, and accuracy.

@@ -96,9 +96,10 @@ class QuestionAnsweringPreprocessor(TextPacker, keras_hub.models.Preprocessor):
             question, passage: the texts.
             name: what an error calls them.
         """
-        encoding = self.tokenizer.encode(question, passage)
+        passage_first = bool(self.tokenizer.suffix_ids)
+        encoding = self.tokenizer.encode(*((passage, question) if passage_first else (question, passage)))
         try:
-            return cut(encoding, self.sequence_length, self.doc_stride, self.max_query_length)
+            return cut(encoding, self.sequence_length, self.doc_stride, self.max_query_length, passage_first)
         except ValueError as error:
             raise ValueError(f"{name}: {error}") from None
 

@@ -74,7 +74,7 @@ def decode(
         *(_spans(passage, *pair, max_answer_length) for pair in zip(windows, logits, strict=True)),
         key=lambda candidate: -candidate.score,
     )
-    null = Candidate("", 0, 0, min(float(start[0]) + float(end[0]) for start, end in logits), 0.0)
+    null = Candidate("", 0, 0, min(map(_null_score, windows, logits)), 0.0)
     found = list(itertools.islice(_distinct(found), n_best)) or [null]
     odds = null.score - found[0].score
     listed = found
@@ -119,6 +119,11 @@ def _spans(passage, window, logits, max_answer_length) -> Iterator[Candidate]:
         a, b = whole_characters(passage, int(window.offsets[token, 0]), int(window.offsets[token + length, 1]))
         if a < b:
             yield Candidate(passage[a:b], a, b, float(scores[i, length]), 0.0)
+
+
+def _null_score(window, logits):
+    start, end = logits
+    return float(start[window.null]) + float(end[window.null])
 
 
 def _distinct(candidates):

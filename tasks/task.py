@@ -164,7 +164,7 @@ class Task:
         if self.preprocessor is None:
             return
         length, limit = self.preprocessor.sequence_length, self.backbone.max_sequence_length
-        if length > limit:
+        if limit is not None and length > limit:
             raise ValueError(
                 f"sequence_length={length} is more than this backbone's {limit} positions: use at most {limit}."
             )

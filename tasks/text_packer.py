@@ -11,7 +11,7 @@ from .packing import check_settings, pack
 class TextPacker:
     """What the preprocessors share, mixed in before a KerasHub preprocessor: strings in, packed rows of ids out.
 
-    Of the tokenizer it asks `ids(texts)`, the ids of its start, end and pad token, and what stands between a pair.
+    Of the tokenizer it asks `ids(texts)`, the ids of its special tokens, and on which side it pads.
 
     Attributes:
         input_names: the arrays that the backbone takes.
@@ -61,6 +61,8 @@ class TextPacker:
             truncate=self.truncate,
             pad_to_multiple_of=self.pad_to_multiple_of,
             between=self.tokenizer.between_ids,
+            suffix=self.tokenizer.suffix_ids,
+            pads_left=self.tokenizer.pads_left,
         )
         packed["segment_ids"] *= self.tokenizer.numbers_segments
         return {name: packed[name] for name in self.input_names}

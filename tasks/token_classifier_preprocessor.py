@@ -85,12 +85,16 @@ class TokenClassifierPreprocessor(keras_hub.models.Preprocessor):
     def pack_ids(self, rows: list[list[int]]) -> dict[str, np.ndarray]:
         """Rows of ids, cut, framed and padded: the arrays of `garden.tasks.packing.pack`."""
         tokens = (self.tokenizer.start_token_id, self.tokenizer.end_token_id, self.tokenizer.pad_token_id)
-        return pack([rows], *tokens, self.sequence_length, pad_to_multiple_of=self.pad_to_multiple_of)
+        return self._pack(rows, *tokens, suffix=self.tokenizer.suffix_ids)
 
     def pack_marks(self, rows: list[list[int]]) -> np.ndarray:
         """Numbers for ids, where `pack_ids` puts these, and -1 at special tokens and padding: int32 (b, t)."""
-        marks = pack([rows], -1, -1, -1, self.sequence_length, pad_to_multiple_of=self.pad_to_multiple_of)
-        return marks["token_ids"]
+        start = None if self.tokenizer.start_token_id is None else -1
+        return self._pack(rows, start, -1, -1, suffix=[-1] * len(self.tokenizer.suffix_ids))["token_ids"]
+
+    def _pack(self, rows, start, end, pad, suffix):
+        size = {"sequence_length": self.sequence_length, "pad_to_multiple_of": self.pad_to_multiple_of}
+        return pack([rows], start, end, pad, suffix=suffix, pads_left=self.tokenizer.pads_left, **size)
 
     def rows(self, x) -> list[list[str]]:
         """The words of each row of `x`."""

@@ -15,6 +15,7 @@ class Window(NamedTuple):
         span: their range (start, stop) among all tokens of the passage.
         offsets: int32 (p, 2), the characters of the passage behind each.
         most_context: bool (p,), for each whether no other window sees more around it, see `max_context`.
+        null: where in the row the token stands whose place means that there is no answer.
     """
 
     token_ids: np.ndarray
@@ -23,9 +24,10 @@ class Window(NamedTuple):
     span: tuple[int, int]
     offsets: np.ndarray
     most_context: np.ndarray
+    null: int = 0
 
     def positions(self, tokens: tuple[int, int] | None) -> tuple[int, int]:
-        """Where in the row the first and the last token of an answer stand; (0, 0), the first token, without one.
+        """Where in the row the first and the last token of an answer stand; twice `null` without one.
 
         An answer that this window holds only in part counts as none, as in Google's training data.
 
@@ -33,7 +35,7 @@ class Window(NamedTuple):
             tokens: the first and the last of the answer among all tokens of the passage, or None.
         """
         if tokens is None or tokens[0] < self.span[0] or tokens[1] >= self.span[1]:
-            return 0, 0
+            return self.null, self.null
         shift = self.first - self.span[0]
         return tokens[0] + shift, tokens[1] + shift
 
@@ -85,17 +87,21 @@ def covering_tokens(offsets: np.ndarray, start: int, end: int) -> tuple[int, int
     return (int(tokens[0]), int(tokens[-1])) if tokens.size else None
 
 
-def cut(encoding: rust.Encoding, sequence_length: int, stride: int, max_query_length: int) -> list[Window]:
+def cut(
+    encoding: rust.Encoding, sequence_length: int, stride: int, max_query_length: int, passage_first: bool = False
+) -> list[Window]:
     """The windows of a question and its passage.
 
     The frame, whatever special tokens a family has, is that of the encoding. Of the question stay `max_query_length`
     tokens, and no more than fill half of the row, so that a passage always has the other half.
 
     Args:
-        encoding: `tokenizer.encode(question, passage)`, not truncated.
+        encoding: `tokenizer.encode(question, passage)`, not truncated, or with both in the other order.
         sequence_length: the most tokens of a row.
         stride: tokens from the start of one window to that of the next.
         max_query_length: the most tokens of the question.
+        passage_first: whether the passage stands in front of the question, and the last token of the row for "no
+            answer", as in XLNet, and not the first.
 
     Raises:
         ValueError: the question or the passage has no token, or `sequence_length` leaves no room for both.
@@ -106,7 +112,7 @@ def cut(encoding: rust.Encoding, sequence_length: int, stride: int, max_query_le
     [[2, 5, 3, 6, 7, 3], [2, 5, 3, 7, 8, 3]]
     """
     sequences = np.array([-1 if i is None else i for i in encoding.sequence_ids])
-    question, passage = np.flatnonzero(sequences == 0), np.flatnonzero(sequences == 1)
+    question, passage = (np.flatnonzero(sequences == i) for i in (passage_first, not passage_first))
     for name, tokens in (("question", question), ("passage", passage)):
         if not tokens.size:
             raise ValueError(f"the {name} is empty: leave this question out.")
@@ -119,13 +125,13 @@ def cut(encoding: rust.Encoding, sequence_length: int, stride: int, max_query_le
         )
     question, dropped = np.split(question, [min(max_query_length, room // 2)])
     before = np.setdiff1d(np.arange(passage[0]), dropped)
-    after = np.arange(passage[-1] + 1, len(sequences))
+    after = np.setdiff1d(np.arange(passage[-1] + 1, len(sequences)), dropped)
     spans = window_spans(passage.size, room - question.size, stride)
     best = max_context(spans, passage.size)
     ids, types = np.array([encoding.ids, encoding.type_ids], "int32")
     offsets = np.array(encoding.offsets, "int32")[passage]
     rows = [np.concatenate([before, passage[start:stop], after]) for start, stop in spans]
     return [
-        Window(ids[row], types[row], before.size, (a, b), offsets[a:b], best[a:b] == i)
+        Window(ids[row], types[row], before.size, (a, b), offsets[a:b], best[a:b] == i, passage_first * (len(row) - 1))
         for i, (row, (a, b)) in enumerate(zip(rows, spans, strict=True))
     ]

@@ -46,7 +46,7 @@ class FamilyRow:
         config: the reference's configuration class.
         sizes: its odd sizes.
         activation_key: the configuration's name for the activation.
-        arguments: garden's arguments for a small model, where they are not `SMALL`.
+        arguments: garden's arguments for a small model, where they are not `SMALL`; None for one that it has not.
         padding: the padding masks (b, t) at which the reference is asked.
         spread: standard deviation of the reference's random weights.
         reference: the reference's bare model.
@@ -90,7 +90,17 @@ class FamilyRow:
 
     def build(self, **changes):
         """A small model of garden's with random weights."""
-        return self.backbone(**{**SMALL, **self.arguments, **changes})
+        arguments = {**SMALL, **self.arguments}
+        return self.backbone(**{name: value for name, value in arguments.items() if value is not None} | changes)
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether a table of positions limits its rows."""
+        return self.arguments.get("max_sequence_length", 0) is not None
+
+    def padded(self, mask) -> np.ndarray:
+        """A mask (b, t) of right padding, with the padding where the tokenizer puts it, which heads may rely on."""
+        return mask[:, ::-1] if self.backbone.tokenizer_cls.pads_left else mask
 
     def inputs(self, *args, **kwargs):
         """Random inputs, those that the backbone takes."""
@@ -170,12 +180,17 @@ def write_gpt(folder, size: int) -> None:
 
 
 @functools.cache
-def _pieces() -> bytes:
+def _pieces(control_symbols: str = "") -> bytes:
     """A SentencePiece model of the letters of some words and a few of their pieces."""
     model = io.BytesIO()
     lines = iter([f"w{i} nothing MASK W{i}" for i in range(10)] * 9)
     sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=lines, model_writer=model, vocab_size=40, hard_vocab_limit=False, minloglevel=2
+        sentence_iterator=lines,
+        model_writer=model,
+        vocab_size=40,
+        hard_vocab_limit=False,
+        control_symbols=control_symbols,
+        minloglevel=2,
     )
     return model.getvalue()
 
@@ -183,6 +198,11 @@ def _pieces() -> bytes:
 def write_pieces(folder, size: int) -> None:
     """XLM-R's model file, of fewer pieces than the table has rows."""
     (folder / "sentencepiece.bpe.model").write_bytes(_pieces())
+
+
+def write_xlnet_pieces(folder, size: int) -> None:
+    """XLNet's model file, whose special tokens are its own."""
+    (folder / "spiece.model").write_bytes(_pieces("<cls>,<sep>,<pad>,<mask>,<eod>,<eop>"))
 
 
 FAMILIES = [
@@ -351,6 +371,21 @@ FAMILIES = [
         sizes={**ODD, "max_position_embeddings": 35, "type_vocab_size": 1, "pad_token_id": 1, "layer_norm_eps": 1e-5},
         arguments={},
         write_vocabulary=write_pieces,
+    ),
+    FamilyRow(
+        backbone=garden.XlnetBackbone,
+        config=transformers.XLNetConfig,
+        reference=transformers.XLNetModel,
+        own_heads={
+            tasks.QuestionAnswering: transformers.XLNetForQuestionAnsweringSimple,
+            tasks.TextClassifier: transformers.XLNetForSequenceClassification,
+        },
+        common_heads={tasks.TokenClassifier: "ForTokenClassification"},
+        presets=("xlnet_base_en",),
+        sizes={"vocab_size": 97, "d_model": 60, "n_layer": 3, "n_head": 5, "d_inner": 70},
+        activation_key="ff_activation",
+        arguments={"max_sequence_length": None},
+        write_vocabulary=write_xlnet_pieces,
     ),
 ]
 

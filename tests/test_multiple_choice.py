@@ -43,7 +43,7 @@ def test_published_heads_load_and_export_equal(family, tmp_path):
     reference = family.save_reference(tmp_path / "in", getattr(transformers, name))
     model = tasks.MultipleChoice.from_preset(tmp_path / "in")
     assert model.load_report.fresh == [] and "classifier/logits/kernel" in model.load_report.loaded
-    x = family.inputs(np.array([[1] * 11, [1] * 7 + [0] * 4, [1] * 2 + [0] * 9] * 2))
+    x = family.inputs(family.padded(np.array([[1] * 11, [1] * 7 + [0] * 4, [1] * 2 + [0] * 9] * 2)))
     x = {key: array.reshape(2, 3, 11) for key, array in x.items()}
     theirs = reference_logits(reference, x)
     assert theirs.shape == (2, 3) and gap(run(model, x), theirs) <= 1e-5
