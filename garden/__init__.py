@@ -45,6 +45,8 @@ _FACE = {
     "MobileBertTokenizer": "garden.mobile_bert",
     "RobertaBackbone": "garden.roberta",
     "RobertaTokenizer": "garden.roberta",
+    "TransformerXlBackbone": "garden.transformer_xl",
+    "TransformerXlTokenizer": "garden.transformer_xl_tokenizer",
     "XlmRobertaBackbone": "garden.roberta",
     "XlmRobertaTokenizer": "garden.roberta",
     "XlnetBackbone": "garden.xlnet",

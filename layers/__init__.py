@@ -23,6 +23,7 @@ from .mask import attention_mask, causal_mask, distances, first_token_mask, last
 from .memory import Memory
 from .norm import NoNorm, normalization
 from .pooling import Pooling, unit_length
+from .recurrent_block import RecurrentPreNormBlock
 from .shift import relative_shift
 from .trigram import ProjectedEmbeddings, TrigramEmbeddings, trigram
 from .two_stream import MaskEmbedding, TwoStreamAttention, TwoStreamEmbeddings, same_segment, stream_masks
@@ -54,6 +55,7 @@ __all__ = [
     "PostNormBlock",
     "PreNormBlock",
     "ProjectedEmbeddings",
+    "RecurrentPreNormBlock",
     "RelativeBiases",
     "RelativePositions",
     "StackedBlock",
