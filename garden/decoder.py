@@ -6,7 +6,33 @@ from garden.backbone import Backbone
 from garden.layers import causal_mask, distances, positions
 
 
-class Decoder(Backbone):
+class Cached:
+    """What decoding with a cache asks of a backbone beside `cached(token_ids, cache, index)` and `language_model_head()`.
+
+    A mixin for a backbone whose `blocks` hold an `attention` each; see `Decoder` for the two methods.
+
+    >>> import garden
+    >>> issubclass(garden.Gpt2Backbone, garden.decoder.Cached)
+    True
+    """
+
+    def masks(self, mask, distance):
+        """The mask of each block.
+
+        Args:
+            mask: bool (b, 1, t, s), True where a key is of the query's sequence and not later.
+            distance: int (t, s), how many places the key lies behind the query.
+        """
+        return [mask] * len(self.blocks)
+
+    def empty_cache(self, batch_size, length: int) -> list:
+        """For each block an array of zeros (b, 2, s, n, h) for the keys and values of `length` places."""
+        heads = self.blocks[0].attention.num_heads
+        head_dim = self.blocks[0].attention.query.units // heads
+        return [ops.zeros((batch_size, 2, length, heads, head_dim), self.compute_dtype) for _ in self.blocks]
+
+
+class Decoder(Cached, Backbone):
     """The forward pass of GPT (Radford et al. 2018), whole or token by token over a cache.
 
     A subclass makes `embeddings`, `blocks` and, if its paper has one, `final_norm`. The two ways give the same numbers:
@@ -30,15 +56,6 @@ class Decoder(Backbone):
             x = taps.through(block, x, attention_mask=mask)
         return {"sequence_output": taps.replace(self.normalized(x))}
 
-    def masks(self, mask, distance):
-        """The mask of each block.
-
-        Args:
-            mask: bool (b, 1, t, s), True where a key is of the query's sequence and not later.
-            distance: int (t, s), how many places the key lies behind the query.
-        """
-        return [mask] * len(self.blocks)
-
     def normalized(self, x):
         """x (b, t, d) behind the last norm."""
         return self.final_norm(x) if self.final_norm else x
@@ -47,11 +64,9 @@ class Decoder(Backbone):
         """Logits (b, t, v) of the token behind each place, from x (b, t, d): the token table is the output too."""
         return self.token_embedding(x, reverse=True)
 
-    def empty_cache(self, batch_size, length: int) -> list:
-        """For each block an array of zeros (b, 2, s, n, h) for the keys and values of `length` places."""
-        heads = self.blocks[0].attention.num_heads
-        head_dim = self.blocks[0].attention.query.units // heads
-        return [ops.zeros((batch_size, 2, length, heads, head_dim), self.compute_dtype) for _ in self.blocks]
+    def language_model_head(self):
+        """What makes logits of x, as a layer or function; a layer may have weights of its own."""
+        return self.logits
 
     def cached(self, token_ids, cache: list, index):
         """The hidden states of the tokens from place `index` on, of one sequence a row without padding before them.

@@ -3,8 +3,10 @@
 import keras
 from keras import layers, ops
 
+from garden.decoder import Cached
 from garden.layers import (
     AdaptiveEmbedding,
+    AdaptiveSoftmax,
     FeedForward,
     PostNormBlock,
     RecurrentPreNormBlock,
@@ -19,7 +21,7 @@ from garden.transformer_xl_tokenizer import TransformerXlTokenizer
 
 
 @keras.saving.register_keras_serializable("garden")
-class TransformerXlBackbone(RecurrentBackbone):
+class TransformerXlBackbone(Cached, RecurrentBackbone):
     """A causal language model without absolute positions, whose layers also attend their inputs of earlier segments.
 
     `recurrent()` is the same network with the memory of earlier segments as an input and the next one as an output.
@@ -69,6 +71,7 @@ class TransformerXlBackbone(RecurrentBackbone):
 
     tokenizer_cls = TransformerXlTokenizer
     input_names = ("token_ids", "padding_mask")
+    max_sequence_length = None  # its positions are distances
     reuse_length = None  # a memory takes in whole segments
 
     def __init__(
@@ -133,15 +136,35 @@ class TransformerXlBackbone(RecurrentBackbone):
 
     def assemble(self, inputs, taps):
         padding_mask, memory_mask = inputs["padding_mask"], inputs.get("memory_mask")
-        mask = causal_mask(padding_mask, memory_mask)
-        if self.same_length:
-            mask = ops.logical_and(mask, distances(padding_mask, memory_mask) < self.memory_length)
+        masks = self.masks(causal_mask(padding_mask, memory_mask), distances(padding_mask, memory_mask))
         memories = self.memories(inputs)
         x = taps.state(self.embeddings(inputs["token_ids"]))
         relative = self.relative_positions(x, memory=memories[0])
-        for block, memory in zip(self.blocks, memories, strict=True):
+        for block, mask, memory in zip(self.blocks, masks, memories, strict=True):
             x = taps.through(block, x, attention_mask=mask, memory=memory, relative=relative)
         return {"sequence_output": self.output_dropout(x)}
+
+    def masks(self, mask, distance):
+        if self.same_length:
+            mask = ops.logical_and(mask, distance < self.memory_length)
+        return super().masks(mask, distance)
+
+    def language_model_head(self):
+        return AdaptiveSoftmax(self.embeddings, self.tie_projections, dtype=self.dtype_policy, name="language_model")
+
+    def cached(self, token_ids, cache, index):
+        length, places = token_ids.shape[1], cache[0].shape[2]
+        distance = index + ops.arange(length, dtype="int32")[:, None] - ops.arange(places, dtype="int32")
+        x = self.embeddings(token_ids)
+        # Of what the cache holds beside these tokens the table reads the number of places only.
+        relative = self.relative_positions(x, memory=cache[0][:, 0, length:, 0], last=index + length - 1)
+        filled = []
+        for block, mask, held in zip(
+            self.blocks, self.masks((distance >= 0)[None, None], distance), cache, strict=True
+        ):
+            x, held = block.cached(x, held, index, attention_mask=mask, relative=relative)
+            filled.append(held)
+        return x, filled
 
 
 TransformerXlTokenizer.backbone_cls = TransformerXlBackbone

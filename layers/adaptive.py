@@ -57,7 +57,11 @@ class AdaptiveEmbedding(layers.Layer):
             )
         self.bands = [
             layers.ReversibleEmbedding(
-                last - first, width, embeddings_initializer=truncated_normal(), dtype=self.dtype_policy, name=f"band_{i}"
+                last - first,
+                width,
+                embeddings_initializer=truncated_normal(),
+                dtype=self.dtype_policy,
+                name=f"band_{i}",
             )
             for i, ((first, last), width) in enumerate(zip(pairwise(self.edges), widths, strict=True))
         ]

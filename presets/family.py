@@ -94,6 +94,7 @@ _MODULES = (
     "gpt3",
     "mobile_bert",
     "roberta",
+    "transformer_xl",
     "xlm_roberta",
     "xlnet",
 )

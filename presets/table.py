@@ -19,8 +19,9 @@ class Preset:
         name: what `from_preset` takes.
         vocabulary_size, num_layers, num_heads, hidden_dim, intermediate_dim, max_sequence_length, activation,
             layer_norm_epsilon, num_segments, embedding_dim, num_task_types, bottleneck_dim, num_feedforwards,
-            attention_input, head_dim: the backbone's arguments of these names; None where a family has none.
-        tokenizer: `wordpiece`, `byte-pair` or `sentencepiece`.
+            attention_input, head_dim, cutoffs, div_val, tie_projections, memory_length, clamp_length, same_length,
+            share_biases: the backbone's arguments of these names; None where a family has none.
+        tokenizer: `wordpiece`, `byte-pair`, `sentencepiece` or `words`.
         lowercase: whether the tokenizer folds case and strips accents first; None where it never does.
         language: `en`, `zh` or `multi`.
         licence: as stated by the source.
@@ -64,6 +65,13 @@ class Preset:
     num_feedforwards: int | None = None
     attention_input: str | None = None
     head_dim: int | None = None
+    cutoffs: tuple[int, ...] | None = None
+    div_val: int | None = None
+    tie_projections: tuple[bool, ...] | None = None
+    memory_length: int | None = None
+    clamp_length: int | None = None
+    same_length: bool | None = None
+    share_biases: bool | None = None
 
     @property
     def backbone_config(self) -> dict[str, int | float | str]:
@@ -92,15 +100,25 @@ _BACKBONE = (
     "num_feedforwards",
     "attention_input",
     "head_dim",
+    "cutoffs",
+    "div_val",
+    "tie_projections",
+    "memory_length",
+    "clamp_length",
+    "same_length",
+    "share_biases",
 )
+_TRUTH = {"yes": True, "no": False, "": None}
 _PARSE = {
     str: str,
     int: int,
     int | None: lambda cell: int(cell) if cell else None,
     str | None: str,
     float: float,
-    bool | None: {"yes": True, "no": False, "": None}.__getitem__,
+    bool | None: _TRUTH.__getitem__,
     tuple[str, ...]: lambda cell: tuple(cell.split()),
+    tuple[int, ...] | None: lambda cell: tuple(map(int, cell.split())) or None,
+    tuple[bool, ...] | None: lambda cell: tuple(_TRUTH[word] for word in cell.split()) or None,
 }
 
 

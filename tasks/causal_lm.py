@@ -39,8 +39,9 @@ class CausalLM(Task, keras_hub.models.CausalLM):
     def __init__(self, backbone, preprocessor=None, **kwargs):
         self.backbone = backbone
         self.preprocessor = preprocessor
+        self.head = backbone.language_model_head()
         sequence = backbone(backbone.input)[self.reads]
-        super().__init__(inputs=backbone.input, outputs=backbone.logits(sequence), **kwargs)
+        super().__init__(inputs=backbone.input, outputs=self.head(sequence), **kwargs)
 
     @classmethod
     def fits(cls, backbone_cls):
@@ -156,7 +157,7 @@ class CausalLM(Task, keras_hub.models.CausalLM):
     def call_with_cache(self, token_ids, cache, cache_update_index):
         """One step of decoding: logits (b, t, v), states (b, t, d) and the cache; see `garden.Decoder.cached`."""
         states, cache = self.backbone.cached(token_ids, cache, cache_update_index)
-        return self.backbone.logits(states), states, cache
+        return self.head(states), states, cache
 
     def _step(self):
         """The compiled function from the last tokens to the next one."""
@@ -171,7 +172,7 @@ class CausalLM(Task, keras_hub.models.CausalLM):
 
     def _check_length(self, max_length):
         limit = self.backbone.max_sequence_length
-        if max_length is not None and max_length > limit:
+        if None not in (max_length, limit) and max_length > limit:
             raise ValueError(f"max_length={max_length} is more than this backbone's {limit} positions.")
 
     def _stop_token_ids(self, stop_token_ids):

@@ -176,7 +176,7 @@ class TransfoXLModel(TransfoXLPreTrainedModel):
         self.post_init()
 
     def forward(self, input_ids, attention_mask=None, mems=None, **unused):
-        """`mems`: the inputs of each layer, (b, m, d), nothing by default. The published model has no attention_mask."""
+        """`mems`: the inputs of each layer, (b, m, d). The published model has no attention_mask."""
         config, (rows, length) = self.config, input_ids.shape
         mask = torch.ones_like(input_ids) if attention_mask is None else attention_mask
         x = self.word_emb(input_ids)
@@ -208,7 +208,8 @@ class Softmax(nn.Module):
         if config.cutoffs:
             self.cluster_weight = nn.Parameter(torch.zeros(len(config.cutoffs), config.d_embed))
             self.cluster_bias = nn.Parameter(torch.zeros(len(config.cutoffs)))
-        self.out_layers = nn.ModuleList(Bias(last - first) for first, last in zip(edges, edges[1:], strict=False))
+        sizes = [last - first for first, last in zip(edges, edges[1:], strict=False)]
+        self.out_layers = nn.ModuleList(map(Bias, [config.vocab_size] if config.div_val == 1 else sizes))
         self.out_projs = nn.ParameterDict()
         for i in range(len(edges) - 1):
             projected = config.div_val > 1 or config.d_embed != config.d_model
@@ -225,8 +226,10 @@ class Softmax(nn.Module):
     def word_score(self, h, word):
         band, place = band_of(self.config, word)
         tables = self.embedding[0].emb_layers
-        vector = tables[0].weight[word] if self.config.div_val == 1 else tables[band].weight[place]
-        return self.project(h, band) @ vector + self.out_layers[band].bias[place]
+        h = self.project(h, band)
+        if self.config.div_val == 1:
+            band, place = 0, word
+        return h @ tables[band].weight[place] + self.out_layers[band].bias[place]
 
     def forward(self, h):
         """log p of every word, (b, t, v)."""
