@@ -31,6 +31,7 @@ from .saved_model import export_saved_model
 from .span_decoding import Answer, Candidate, decode
 from .squad import AnswerSpan, Example, read_squad, write_predictions
 from .squad_metrics import SQUAD, best_null_threshold, evaluate_answers
+from .stream_lm import StreamLM
 from .task import Task, family_class
 from .text_classifier import TextClassifier
 from .text_embedder import TextEmbedder, TextEmbedderPreprocessor
@@ -64,6 +65,7 @@ __all__ = [
     "ReplacedTokenDetector",
     "Score",
     "SentenceOrder",
+    "StreamLM",
     "Task",
     "TextClassifier",
     "TextClassifierPreprocessor",
