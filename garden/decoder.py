@@ -16,6 +16,9 @@ class Cached:
     True
     """
 
+    classifier_pooler = {}
+    masked_lm_head = None
+
     def masks(self, mask, distance):
         """The mask of each block.
 
@@ -45,8 +48,6 @@ class Decoder(Cached, Backbone):
 
     input_names = ("token_ids", "padding_mask")
     final_norm = None
-    classifier_pooler = {}
-    masked_lm_head = None
 
     def assemble(self, inputs, taps):
         padding_mask = inputs["padding_mask"]

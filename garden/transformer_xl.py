@@ -71,7 +71,6 @@ class TransformerXlBackbone(Cached, RecurrentBackbone):
 
     tokenizer_cls = TransformerXlTokenizer
     input_names = ("token_ids", "padding_mask")
-    max_sequence_length = None  # its positions are distances
     reuse_length = None  # a memory takes in whole segments
 
     def __init__(

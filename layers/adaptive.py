@@ -225,10 +225,25 @@ class AdaptiveSoftmax(layers.Layer):
         if not self.tied[i]:
             return ops.matmul(sequence, self.projections[i])
         projection = self.embedding.projection(i)
-        return ops.matmul(sequence, ops.transpose(projection.kernel)) if projection else sequence
+        return ops.matmul(sequence, ops.transpose(matrix(projection))) if projection else sequence
 
     def compute_output_spec(self, sequence):
         return keras.KerasTensor((*sequence.shape[:-1], self.embedding.edges[-1]), dtype="float32")
+
+
+def matrix(dense):
+    """The kernel of a dense layer without a bias; of a quantised one what it amounts to.
+
+    >>> import keras
+    >>> from garden.layers.adaptive import matrix
+    >>> dense = keras.layers.Dense(3, use_bias=False)
+    >>> dense.build((None, 2))
+    >>> matrix(dense).shape == (2, 3)
+    True
+    """
+    if dense.quantization_mode is None:
+        return dense.kernel
+    return dense(ops.eye(dense.input_spec.axes[-1], dtype=dense.compute_dtype))
 
 
 def check_edges(edges: list[int]) -> list[int]:

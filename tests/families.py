@@ -10,6 +10,7 @@ import numpy as np
 import sentencepiece
 import torch
 import transformers
+from transformer_xl_reference import TransfoXLConfig, TransfoXLLMHeadModel, TransfoXLModel
 
 import garden
 from garden import tasks
@@ -177,6 +178,12 @@ def write_gpt(folder, size: int) -> None:
     tokens += [f"madeupword{i:04}" for i in range(size - len(tokens))]
     (folder / "vocab.json").write_text(json.dumps({token: i for i, token in enumerate(tokens)}), "utf-8")
     (folder / "merges.txt").write_text("#version: 0.2\n" + "".join(f"w {i}</w>\n" for i in range(1, 10)), "utf-8")
+
+
+def write_words(folder, size: int) -> None:
+    """Transformer-XL's words."""
+    words = ["<eos>", "<unk>", *(f"w{i}" for i in range(size - 2))]
+    (folder / "vocab.txt").write_text("".join(f"{word}\n" for word in words), "utf-8")
 
 
 @functools.cache
@@ -358,6 +365,21 @@ FAMILIES = [
         sizes={**ODD, "max_position_embeddings": 35, "type_vocab_size": 1, "pad_token_id": 1, "layer_norm_eps": 1e-5},
         arguments={},
         write_vocabulary=write_byte_pairs,
+    ),
+    FamilyRow(
+        backbone=garden.TransformerXlBackbone,
+        config=TransfoXLConfig,
+        reference=TransfoXLModel,
+        own_heads={tasks.CausalLM: TransfoXLLMHeadModel},
+        presets=("transformer_xl_base_en_wt103", "transformer_xl_large_en_wt103"),
+        sizes={"vocab_size": 97, "d_model": 60, "d_embed": 60, "n_head": 5, "d_head": 12, "d_inner": 70, "n_layer": 3}
+        | {"mem_len": 8, "cutoffs": [40, 70], "div_val": 2},
+        activations={"relu": "relu"},
+        arguments={"max_sequence_length": None, "cutoffs": [40, 70], "div_val": 2},
+        write_vocabulary=write_words,
+        common_heads={},
+        causal=True,
+        trains=next_tokens,
     ),
     FamilyRow(
         backbone=garden.XlmRobertaBackbone,
