@@ -48,7 +48,7 @@ def _content(path: Path) -> Any:
     with open(path, "rb") as file:
         if zipfile.is_zipfile(file):
             archive = zipfile.ZipFile(file)
-            name = next(name for name in archive.namelist() if name.endswith("/data.pkl"))
+            name = next((name for name in archive.namelist() if name.endswith("/data.pkl")), "data.pkl")
             return _Unpickler(io.BytesIO(archive.read(name))).load()
         file.seek(0)
         content = _Unpickler(file).load()

@@ -15,19 +15,28 @@ from garden.vocabulary import Vocabulary, as_vocabulary, by_id, read_json, read_
 # In front of these a full stop is part of the word: Moses's list for English, as far as it is common.
 _ABBREVIATIONS = (
     "Adj Adm Adv Asst Bart Bldg Brig Bros Capt Cmdr Col Comdr Con Corp Cpl DR Dr Drs Ens Gen Gov Hon Hosp Insp Lt MM MR"
-    " MRS MS Maj Messrs Mlle Mme Mr Mrs Ms Msgr No Op Ord Pfc Ph Prof Pvt Rep Reps Res Rev Rt Sen Sens Sfc Sgt Sr St"
+    " MRS MS Maj Messrs Mlle Mme Mr Mrs Ms Msgr Op Ord Pfc Ph Prof Pvt Rep Reps Res Rev Rt Sen Sens Sfc Sgt Sr St"
     " Supt Surg Jr Jan Feb Mar Apr Jun Jul Aug Sep Sept Oct Nov Dec v vs rev i.e e.g"
 ).split()
-_WORD = r"[\p{L}\p{M}\p{N}]+(?:\.[\p{L}\p{M}\p{N}]+)*"
+# Marks that text of other makes has for those of WikiText.
+_MARKS = {
+    "''|``|[\u201c\u201d\u00ab\u00bb]": '"',
+    "[`\u00b4\u2018\u2019]": "'",
+    "\u2026": "...",
+    "\u2013": "-",
+    "\u2014": " - ",
+}
+_WORD = r"[\p{L}\p{M}\p{Nd}]+(?:\.[\p{L}\p{M}\p{Nd}]+)*"
 _TOKEN = "|".join(
     [
         r"<\w+>",
         r"@[-,.]@",
         r"\.\.+",
-        r"(?:[\p{L}\p{N}]+\.)+\p{L}+\.(?![\p{L}\p{N}])",  # U.S.
+        r"(?:[\p{L}\p{Nd}]+\.)+\p{L}+\.(?![\p{L}\p{Nd}])",  # U.S.
         rf"(?:\p{{Lu}}|{'|'.join(map(str, _ABBREVIATIONS))})\.(?=\s+\S)",
+        r"(?:Nos?|Art|pp)\.(?=\s+\d)",
         rf"{_WORD}\.(?=\s+\p{{Ll}})",
-        r"(?<=\p{L})'\p{L}[\p{L}\p{M}\p{N}]*|(?<=\p{N})'s",  # 's
+        r"(?<=\p{L})'\p{L}[\p{L}\p{M}\p{Nd}]*|(?<=\p{Nd})'s",  # 's
         _WORD,
         r"\S",
     ]
@@ -196,7 +205,8 @@ class TransformerXlTokenizer(Tokenizer):
         rules = [rust.normalizers.Lowercase()] if self.lowercase else []
         if self.pretokenized:
             return rules
-        inside = {"-": r"(?<=[\p{L}\p{N}])-(?=[\p{L}\p{N}])", ",": r"(?<=\d),(?=\d)", ".": r"(?<=\d)\.(?=\d)"}
+        inside = {"-": r"(?<=[\p{L}\p{Nd}])-(?=[\p{L}\p{Nd}])", ",": r"(?<=\d),(?=\d)", ".": r"(?<=\d)\.(?=\d)"}
+        rules += [rust.normalizers.Replace(rust.Regex(marks), plain) for marks, plain in _MARKS.items()]
         return rules + [rust.normalizers.Replace(rust.Regex(rule), f" @{mark}@ ") for mark, rule in inside.items()]
 
 
