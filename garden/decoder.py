@@ -7,7 +7,7 @@ from garden.layers import causal_mask, distances, positions
 
 
 class Cached:
-    """What decoding with a cache asks of a backbone beside `cached(token_ids, cache, index)` and `language_model_head()`.
+    """What decoding asks of a backbone beside `cached(token_ids, cache, index)` and `language_model_head()`.
 
     A mixin for a backbone whose `blocks` hold an `attention` each; see `Decoder` for the two methods.
 
@@ -30,9 +30,8 @@ class Cached:
 
     def empty_cache(self, batch_size, length: int) -> list:
         """For each block an array of zeros (b, 2, s, n, h) for the keys and values of `length` places."""
-        heads = self.blocks[0].attention.num_heads
-        head_dim = self.blocks[0].attention.query.units // heads
-        return [ops.zeros((batch_size, 2, length, heads, head_dim), self.compute_dtype) for _ in self.blocks]
+        heads = [(block.attention.num_heads, block.attention.query.units) for block in self.blocks]
+        return [ops.zeros((batch_size, 2, length, n, units // n), self.compute_dtype) for n, units in heads]
 
 
 class Decoder(Cached, Backbone):

@@ -19,6 +19,7 @@ from .factorized import FactorizedEmbedding, FactorizedEmbeddings
 from .feedforward import FeedForward
 from .heads import ClassificationHead, MaskedLMHead, Pooler, TokenHead, first_token, last_token
 from .initializers import truncated_normal, weights_to_be_loaded
+from .language_model_head import LanguageModelHead
 from .mask import attention_mask, causal_mask, distances, first_token_mask, last_token_mask, positions
 from .memory import Memory
 from .norm import NoNorm, normalization
@@ -45,6 +46,7 @@ __all__ = [
     "FactorizedEmbeddings",
     "FeedForward",
     "FoldChoices",
+    "LanguageModelHead",
     "MaskEmbedding",
     "MaskedLMHead",
     "Memory",

@@ -55,11 +55,14 @@ class StreamLM(keras.Model):
         self.sequence_length = sequence_length
         self.memory = {
             name: self.add_weight(
-                name=name, shape=zeros.shape, dtype=dtype, initializer="zeros", trainable=False, autocast=False
+                name=name,
+                shape=zeros.shape,
+                dtype="int32" if zeros.dtype == "int32" else backbone.compute_dtype,
+                initializer="zeros",
+                trainable=False,
+                autocast=False,
             )
-            for (name, zeros), dtype in zip(
-                backbone.empty_memory(num_rows).items(), (backbone.compute_dtype, "int32"), strict=True
-            )
+            for name, zeros in backbone.empty_memory(num_rows).items()
         }
         self.perplexity = OfMean(ops.exp, name="perplexity")
         self.bits = OfMean(lambda nats: nats / np.log(2), name="bits")
