@@ -172,7 +172,7 @@ def through_cache(blocks, x, cache: list, index, relative_positions, masks=None)
     >>> import numpy as np, garden
     >>> from garden.transformer_xl import through_cache
     >>> model = garden.TransformerXlBackbone(9, num_layers=1, num_heads=2, hidden_dim=8, intermediate_dim=16)
-    >>> x = np.ones((1, 2, 8), "float32")
+    >>> x = model.embeddings(np.array([[5, 6]]))
     >>> through_cache(model.blocks, x, model.empty_cache(1, 4), 0, model.relative_positions)[0].shape == (1, 2, 8)
     True
     """

@@ -90,3 +90,11 @@ def test_one_job_at_toy_size_writes_table_and_picture(tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
     assert "| import garden | jax" in output.read_text("utf-8")
     assert output.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_curve_of_recurrence_at_toy_size(tmp_path):
+    output = tmp_path / "curve.png"
+    command = [sys.executable, "-m", "benchmarks.recurrence", "--small", "--backend", "torch", "--output", str(output)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "| 16 | " in done.stdout and output.read_bytes().startswith(b"\x89PNG")
