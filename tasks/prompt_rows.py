@@ -66,7 +66,7 @@ class Continuation:
     def logits(self, inputs, positions):
         """Logits (b, p, v) at `positions` (b, p)."""
         states = self.model.backbone(inputs)[self.model.reads]
-        return self.model.backbone.logits(ops.take_along_axis(states, positions[:, :, None], axis=1))
+        return self.model.head(ops.take_along_axis(states, positions[:, :, None], axis=1))
 
 
 class Answer(Continuation):

@@ -50,6 +50,16 @@ def two_stream_parameters(row):
     return (row.vocabulary_size + 1) * h + row.num_layers * layer
 
 
+def banded_parameters(row):
+    """Weights of a Transformer-XL: a table a band and its projection, five matrices of attention, two biases."""
+    h, i, edges = row.hidden_dim, row.intermediate_dim, (0, *row.cutoffs, row.vocabulary_size)
+    widths = [h // row.div_val**band for band in range(len(edges) - 1)]
+    tables = sum((last - first) * e for first, last, e in zip(edges, edges[1:], widths, strict=False))
+    projections = 0 if row.div_val == 1 else sum(e * h for e in widths)
+    layer = 5 * h * h + 2 * h + h * i + i + i * h + h + 2 * h
+    return tables + projections + row.num_layers * layer + 2 * h * (1 if row.share_biases else row.num_layers)
+
+
 def encoder_parameters(row):
     """Weights of an encoder of BERT's kind: embeddings, layers, pooler."""
     h, i = row.hidden_dim, row.intermediate_dim
@@ -64,6 +74,7 @@ PARAMETERS = {
     "gpt2": decoder_parameters,
     "gpt3": decoder_parameters,
     "mobile_bert": bottleneck_parameters,
+    "transformer_xl": banded_parameters,
     "xlnet": two_stream_parameters,
 }
 
@@ -135,6 +146,7 @@ def test_the_families_are_complete():
         "mobile_bert": 2,
         "roberta": 4,
         "xlm_roberta": 2,
+        "transformer_xl": 2,
         "xlnet": 4,
     }
 
