@@ -8,6 +8,7 @@ if __name__ != "garden.layers":
     raise ImportError(f"import garden.layers, not {__name__}: a second copy would register every Keras class twice")
 
 from .activations import activation
+from .answers import AnswerHead
 from .attention import Attention, merge_heads, split_heads
 from .block import Block, PostNormBlock, PreNormBlock, Tap
 from .bottleneck import Bottleneck, BottleneckAttention, BottleneckBlock, NarrowBlock, StackedBlock
@@ -30,6 +31,7 @@ from .xl import RelativeBiases, RelativePositions, XLAttention, relative_distanc
 
 __all__ = [
     "CRF",
+    "AnswerHead",
     "Attention",
     "Block",
     "Bottleneck",
