@@ -9,6 +9,7 @@ if __name__ != "garden.layers":
 
 from .activations import activation
 from .adaptive import AdaptiveEmbedding, AdaptiveSoftmax
+from .answers import AnswerHead
 from .attention import Attention, merge_heads, split_heads
 from .block import Block, PostNormBlock, PreNormBlock, Tap
 from .bottleneck import Bottleneck, BottleneckAttention, BottleneckBlock, NarrowBlock, StackedBlock
@@ -35,6 +36,7 @@ __all__ = [
     "CRF",
     "AdaptiveEmbedding",
     "AdaptiveSoftmax",
+    "AnswerHead",
     "Attention",
     "Block",
     "Bottleneck",

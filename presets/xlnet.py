@@ -31,6 +31,14 @@ _LAYERS = (
     ("block_{i}/feedforward/output_dense", "layer.{i}.ff.layer_2", "layer_{i}/ff/layer_2"),
     ("block_{i}/feedforward_norm", "layer.{i}.ff.layer_norm", "layer_{i}/ff/LayerNorm"),
 )
+_ANSWERS = (
+    ("answers/start_logits", "start_logits.dense"),
+    ("answers/end_dense", "end_logits.dense_0"),
+    ("answers/end_norm", "end_logits.LayerNorm"),
+    ("answers/end_logits", "end_logits.dense_1"),
+    ("answers/null_dense", "answer_class.dense_0"),
+    ("answers/null_logits", "answer_class.dense_1"),
+)
 _SUMMARY = (("pooler/dense", "sequence_summary.summary"), ("classifier/logits", "logits_proj"))
 
 
@@ -141,6 +149,11 @@ FAMILY = Family(
     huggingface=tuple((ours, huggingface) for ours, huggingface, _ in _LAYERS),
     tensorflow1=tuple((ours, tensorflow1) for ours, _, tensorflow1 in _LAYERS),
     heads={
+        "BeamQuestionAnswering": Head(
+            architecture="XLNetForQuestionAnswering",
+            huggingface=_ANSWERS,
+            tensorflow1=tuple((ours, theirs.replace(".", "/")) for ours, theirs in _ANSWERS),
+        ),
         "MultipleChoice": Head(architecture="XLNetForMultipleChoice", huggingface=_SUMMARY),
         "QuestionAnswering": Head(
             architecture="XLNetForQuestionAnsweringSimple",

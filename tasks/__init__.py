@@ -10,6 +10,7 @@ if __name__ != "garden.tasks":
 from garden import backbones
 
 from .batching import batches_by_length, length_grouped, predict_sorted
+from .beam_question_answering import BeamQuestionAnswering, BeamQuestionAnsweringPreprocessor
 from .causal_lm import CausalLM
 from .causal_lm_preprocessor import CausalLMPreprocessor
 from .cmrc_metrics import CMRC
@@ -43,6 +44,8 @@ __all__ = [
     "SQUAD",
     "Answer",
     "AnswerSpan",
+    "BeamQuestionAnswering",
+    "BeamQuestionAnsweringPreprocessor",
     "CausalLM",
     "CausalLMPreprocessor",
     "Candidate",
@@ -94,6 +97,7 @@ __all__ = [
 ]
 
 _PREPROCESSORS = {
+    BeamQuestionAnswering: BeamQuestionAnsweringPreprocessor,
     CausalLM: CausalLMPreprocessor,
     MaskedLM: MaskedLMPreprocessor,
     MultipleChoice: MultipleChoicePreprocessor,

@@ -11,40 +11,8 @@ from .text_packer import TextPacker, run
 from .windows import Window, cut
 
 
-@keras.saving.register_keras_serializable(package="garden")
-class QuestionAnsweringPreprocessor(TextPacker, keras_hub.models.Preprocessor):
-    """Questions and passages to the inputs of an encoder, in windows where a passage is longer than a row.
-
-    A call makes one row of each question, its first window. `windows` makes all of them, which is what
-    `QuestionAnswering` trains on and answers from.
-
-    Args:
-        tokenizer: a garden tokenizer.
-        sequence_length: the most tokens of a row, special tokens included.
-        doc_stride: tokens from the start of one window of a passage to that of the next.
-        max_query_length: the most tokens of a question; what is behind them is cut off, as is what fills more than half
-            of a row.
-        pad_to_multiple_of: None pads every row to `sequence_length`; a number pads each batch to its longest row,
-            rounded up to that multiple.
-
-    Call arguments:
-        x: a tuple of questions and passages, strings or batches (b,) of them. A dict of packed rows stays as it is.
-        y: first and last token of the answer, int (b, 2); passed on like `sample_weight`.
-
-    Returns:
-        As `TextClassifierPreprocessor` for pairs.
-
-    Raises:
-        ValueError: a setting that cannot work, or a question or passage without a token.
-
-    Reference: [Devlin et al., 2018](https://arxiv.org/abs/1810.04805), section 4.2, and its `run_squad.py`.
-
-    >>> from garden.tokenizers import BertTokenizer
-    >>> tokenizer = BertTokenizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "who", "a", "b"])
-    >>> preprocessor = QuestionAnsweringPreprocessor(tokenizer, sequence_length=7)
-    >>> preprocessor(("who", "a b"))["token_ids"].tolist()
-    [2, 5, 3, 6, 7, 3, 0]
-    """
+class PassagePreprocessor(TextPacker, keras_hub.models.Preprocessor):
+    """What the preprocessors of passages share; see `QuestionAnsweringPreprocessor`."""
 
     truncate = "waterfall"  # the question stays and the passage is cut, for `export_saved_model`
 
@@ -113,6 +81,42 @@ class QuestionAnsweringPreprocessor(TextPacker, keras_hub.models.Preprocessor):
             "padding_mask": padded_rows([np.ones_like(row) for row in ids], 0, *size),
         }
         return {name: packed[name] for name in self.input_names}
+
+
+@keras.saving.register_keras_serializable(package="garden")
+class QuestionAnsweringPreprocessor(PassagePreprocessor):
+    """Questions and passages to the inputs of an encoder, in windows where a passage is longer than a row.
+
+    A call makes one row of each question, its first window. `windows` makes all of them, which is what
+    `QuestionAnswering` trains on and answers from.
+
+    Args:
+        tokenizer: a garden tokenizer.
+        sequence_length: the most tokens of a row, special tokens included.
+        doc_stride: tokens from the start of one window of a passage to that of the next.
+        max_query_length: the most tokens of a question; what is behind them is cut off, as is what fills more than half
+            of a row.
+        pad_to_multiple_of: None pads every row to `sequence_length`; a number pads each batch to its longest row,
+            rounded up to that multiple.
+
+    Call arguments:
+        x: a tuple of questions and passages, strings or batches (b,) of them. A dict of packed rows stays as it is.
+        y: first and last token of the answer, int (b, 2); passed on like `sample_weight`.
+
+    Returns:
+        As `TextClassifierPreprocessor` for pairs.
+
+    Raises:
+        ValueError: a setting that cannot work, or a question or passage without a token.
+
+    Reference: [Devlin et al., 2018](https://arxiv.org/abs/1810.04805), section 4.2, and its `run_squad.py`.
+
+    >>> from garden.tokenizers import BertTokenizer
+    >>> tokenizer = BertTokenizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "who", "a", "b"])
+    >>> preprocessor = QuestionAnsweringPreprocessor(tokenizer, sequence_length=7)
+    >>> preprocessor(("who", "a b"))["token_ids"].tolist()
+    [2, 5, 3, 6, 7, 3, 0]
+    """
 
 
 def check_pairs(questions: list[str], passages: list[str]) -> None:

@@ -74,7 +74,12 @@ def decode(
         *(_spans(passage, *pair, max_answer_length) for pair in zip(windows, logits, strict=True)),
         key=lambda candidate: -candidate.score,
     )
-    null = Candidate("", 0, 0, min(map(_null_score, windows, logits)), 0.0)
+    return answer_among(found, min(map(_null_score, windows, logits)), n_best, null_threshold)
+
+
+def answer_among(found, null_score: float, n_best: int, null_threshold: float | None) -> Answer:
+    """The answer among candidates, which come the best first; see `decode` for the other arguments."""
+    null = Candidate("", 0, 0, null_score, 0.0)
     found = list(itertools.islice(_distinct(found), n_best)) or [null]
     odds = null.score - found[0].score
     listed = found
