@@ -13,15 +13,17 @@ from .block import Block, PostNormBlock, PreNormBlock, Tap
 from .bottleneck import Bottleneck, BottleneckAttention, BottleneckBlock, NarrowBlock, StackedBlock
 from .choices import FoldChoices, UnfoldChoices
 from .crf import CRF
+from .cross_block import CrossBlock, PostNormCrossBlock, PreNormCrossBlock
 from .embeddings import Embeddings
 from .factorized import FactorizedEmbedding, FactorizedEmbeddings
-from .feedforward import FeedForward
+from .feedforward import FeedForward, GatedFeedForward
 from .heads import ClassificationHead, MaskedLMHead, Pooler, TokenHead, first_token, last_token
-from .initializers import truncated_normal, weights_to_be_loaded
-from .mask import attention_mask, causal_mask, distances, first_token_mask, last_token_mask, positions
+from .initializers import kernel_initializer, normal, truncated_normal, weights_to_be_loaded
+from .mask import attention_mask, causal_mask, cross_mask, distances, first_token_mask, last_token_mask, positions
 from .memory import Memory
 from .norm import NoNorm, normalization
 from .pooling import Pooling, unit_length
+from .position_bias import PositionBias, relative_buckets
 from .shift import relative_shift
 from .trigram import ProjectedEmbeddings, TrigramEmbeddings, trigram
 from .two_stream import MaskEmbedding, TwoStreamAttention, TwoStreamEmbeddings, same_segment, stream_masks
@@ -29,6 +31,15 @@ from .wide_head import WideMaskedLMHead
 from .xl import RelativeBiases, RelativePositions, XLAttention, relative_distances, sinusoids
 
 __all__ = [
+    "relative_buckets",
+    "normal",
+    "kernel_initializer",
+    "cross_mask",
+    "PreNormCrossBlock",
+    "PostNormCrossBlock",
+    "PositionBias",
+    "GatedFeedForward",
+    "CrossBlock",
     "CRF",
     "Attention",
     "Block",
