@@ -132,7 +132,7 @@ def _load(source, task):
 def _config(model, backbone, family, head):
     config = {theirs: getattr(backbone, ours) for ours, theirs in family.config.items()}
     config[family.config["activation"]] = _ACTIVATIONS.get(backbone.activation, backbone.activation)
-    if backbone.attention_dropout is None:
+    if getattr(backbone, "attention_dropout", 0) is None:
         config[family.config["attention_dropout"]] = backbone.dropout
     bare = family.architecture or family.heads["MaskedLM"].architecture.partition("For")[0] + "Model"
     architecture = (head and head.architecture) or bare

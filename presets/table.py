@@ -19,7 +19,7 @@ class Preset:
         name: what `from_preset` takes.
         vocabulary_size, num_layers, num_heads, hidden_dim, intermediate_dim, max_sequence_length, activation,
             layer_norm_epsilon, num_segments, embedding_dim, num_task_types, bottleneck_dim, num_feedforwards,
-            attention_input, head_dim: the backbone's arguments of these names; None where a family has none.
+            attention_input, head_dim, key_value_dim, use_gated_activation, tie_embedding_weights: the backbone's arguments of these names; None where a family has none.
         tokenizer: `wordpiece`, `byte-pair` or `sentencepiece`.
         lowercase: whether the tokenizer folds case and strips accents first; None where it never does.
         language: `en`, `zh` or `multi`.
@@ -64,6 +64,9 @@ class Preset:
     num_feedforwards: int | None = None
     attention_input: str | None = None
     head_dim: int | None = None
+    key_value_dim: int | None = None
+    use_gated_activation: bool | None = None
+    tie_embedding_weights: bool | None = None
 
     @property
     def backbone_config(self) -> dict[str, int | float | str]:
@@ -92,6 +95,9 @@ _BACKBONE = (
     "num_feedforwards",
     "attention_input",
     "head_dim",
+    "key_value_dim",
+    "use_gated_activation",
+    "tie_embedding_weights",
 )
 _PARSE = {
     str: str,
