@@ -4,6 +4,7 @@ import keras
 import tokenizers as rust
 
 from garden.sentence_piece import SentencePieceTokenizer
+from garden.vocabulary import read_json
 
 
 @keras.saving.register_keras_serializable("garden")
@@ -32,6 +33,7 @@ class T5Tokenizer(SentencePieceTokenizer):
     published_as = "T5Tokenizer"
     special_names = {"pad_token": "<pad>", "end_token": "</s>", "unk_token": "<unk>"}
     numbers_segments = False
+    start_token_id = None
 
     def __init__(self, proto=None, extra_ids: int = 100, **kwargs):
         self.extra_ids = extra_ids
@@ -44,6 +46,11 @@ class T5Tokenizer(SentencePieceTokenizer):
             if token in known:
                 return known[token]
         raise ValueError(f"There is no sentinel <extra_id_{number}> in the vocabulary of {len(known)} tokens.")
+
+    @classmethod
+    def _settings(cls, folder):
+        stated = read_json(folder / "tokenizer_config.json", {})
+        return {"extra_ids": stated["extra_ids"]} if "extra_ids" in stated else {}
 
     def _pieces(self, model):
         own = any("<extra_id_" in piece for piece, _ in model.pieces[-1:])

@@ -19,6 +19,7 @@ FAMILY = replace(
             architecture="T5ForTokenClassification", huggingface=(("token_classifier/logits", "classifier"),)
         )
     },
+    tied={"encoder.embed_tokens.weight": "shared.weight"},
     ignored=T5.ignored | {r"^(decoder|lm_head)[./]": "the decoder"},
     infer_config=lambda tensors: None,
 )

@@ -19,7 +19,8 @@ class Preset:
         name: what `from_preset` takes.
         vocabulary_size, num_layers, num_heads, hidden_dim, intermediate_dim, max_sequence_length, activation,
             layer_norm_epsilon, num_segments, embedding_dim, num_task_types, bottleneck_dim, num_feedforwards,
-            attention_input, head_dim, key_value_dim, use_gated_activation, tie_embedding_weights: the backbone's arguments of these names; None where a family has none.
+            attention_input, head_dim, key_value_dim, use_gated_activation, tie_embedding_weights: the backbone's
+            arguments of these names; None where a family has none.
         tokenizer: `wordpiece`, `byte-pair` or `sentencepiece`.
         lowercase: whether the tokenizer folds case and strips accents first; None where it never does.
         language: `en`, `zh` or `multi`.

@@ -28,6 +28,8 @@ from .question_answering import QuestionAnswering
 from .question_answering_preprocessor import QuestionAnsweringPreprocessor
 from .replaced_token_detector import ReplacedTokenDetector
 from .saved_model import export_saved_model
+from .seq2seq_lm import Seq2SeqLM
+from .seq2seq_lm_preprocessor import Seq2SeqLMPreprocessor
 from .span_decoding import Answer, Candidate, decode
 from .squad import AnswerSpan, Example, read_squad, write_predictions
 from .squad_metrics import SQUAD, best_null_threshold, evaluate_answers
@@ -64,6 +66,8 @@ __all__ = [
     "ReplacedTokenDetector",
     "Score",
     "SentenceOrder",
+    "Seq2SeqLM",
+    "Seq2SeqLMPreprocessor",
     "Task",
     "TextClassifier",
     "TextClassifierPreprocessor",
@@ -99,6 +103,7 @@ _PREPROCESSORS = {
     QuestionAnswering: QuestionAnsweringPreprocessor,
     ReplacedTokenDetector: TextClassifierPreprocessor,
     SentenceOrder: TextClassifierPreprocessor,
+    Seq2SeqLM: Seq2SeqLMPreprocessor,
     TextClassifier: TextClassifierPreprocessor,
     TextEmbedder: TextEmbedderPreprocessor,
     TokenClassifier: TokenClassifierPreprocessor,
