@@ -74,7 +74,7 @@ def export_to_transformers(model, folder) -> None:
             "save_to_preset."
         )
     head = family.heads.get(type(model).__base__.__name__)
-    prefix = f"{family.prefix}." if head else ""
+    prefix = f"{family.prefix}." if head and family.prefix else ""
     rows = [(ours, prefix + theirs) for ours, theirs in family.huggingface] + list(head.huggingface if head else ())
     # A head that does not read the pooler is published without one.
     reads = getattr(model, "reads", "pooled_output")
