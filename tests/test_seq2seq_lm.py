@@ -103,7 +103,16 @@ def test_it_writes_what_transformers_writes(tmp_path):
     assert len(np.unique(ours)) > 5 and ours.tolist() == theirs.tolist()
 
 
-verbose=0)
+def test_without_a_preprocessor_ids_are_given_and_returned(trained):
+    model = tasks.T5Seq2SeqLM(trained.backbone)
+    model.compile(sampler="greedy")
+    x = trained.preprocessor.generate_preprocess(SOURCES[:3])
+    left = {**x, **{name: np.roll(x[name], 2, axis=1) for name in ("decoder_token_ids", "decoder_padding_mask")}}
+    for inputs in (x, left):
+        found = model.generate(inputs, stop_token_ids=[1])
+        assert trained.preprocessor.generate_postprocess(found) == TARGETS[:3]
+    with pytest.raises(ValueError, match="token ids must be from 0 to 96, not 97"):
+        model.fit({**x, "decoder_token_ids": x["decoder_token_ids"] + 97}, x["decoder_token_ids"], verbose=0)
 
 
 def test_what_is_wrong_is_said():
