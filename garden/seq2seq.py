@@ -38,10 +38,14 @@ class Encoding:
 
     def embed(self, token_ids, places):
         """The first hidden state, float (b, t, d), of int (b, t) ids at these places."""
-        x = self.token_embedding(token_ids)
+        x = self.lookup(token_ids)
         if self.position_encoding:
             x = x + self.position_encoding(places)
         return self.embedding_dropout(x)
+
+    def lookup(self, token_ids):
+        """The vectors (b, t, d) of ids (b, t)."""
+        return self.token_embedding(token_ids)
 
     def encoder_terms(self, distance) -> dict:
         """Further arguments of the encoder's blocks, from the distances int (t, s) of queries and keys."""

@@ -24,13 +24,19 @@ from .memory import Memory
 from .norm import NoNorm, normalization
 from .pooling import Pooling, unit_length
 from .position_bias import PositionBias, relative_buckets
+from .relative import RelativeAttention, clipped_places
 from .shift import relative_shift
+from .sinusoids import PositionSinusoids, position_sinusoids
 from .trigram import ProjectedEmbeddings, TrigramEmbeddings, trigram
 from .two_stream import MaskEmbedding, TwoStreamAttention, TwoStreamEmbeddings, same_segment, stream_masks
 from .wide_head import WideMaskedLMHead
 from .xl import RelativeBiases, RelativePositions, XLAttention, relative_distances, sinusoids
 
 __all__ = [
+    "position_sinusoids",
+    "PositionSinusoids",
+    "clipped_places",
+    "RelativeAttention",
     "relative_buckets",
     "normal",
     "kernel_initializer",

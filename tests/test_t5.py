@@ -45,13 +45,15 @@ def pairs(source_mask=SOURCE_MASK, target_mask=TARGET_MASK, seed=0):
     return {name: array.astype("int32") for name, array in x.items()}
 
 
-def save_reference(folder, version=(), config=transformers.T5Config, cls=transformers.T5ForConditionalGeneration):
+def save_reference(
+    folder, version=(), config=transformers.T5Config, cls=transformers.T5ForConditionalGeneration, spread=0.1
+):
     """A reference with random weights; without tying, its output matrix is not the table."""
     torch.manual_seed(0)
     model = cls(config(**{**SIZES, "attn_implementation": "eager", **dict(version)})).eval()
     with torch.no_grad():
         for name, parameter in model.named_parameters():
-            parameter.normal_(1.0 if "norm.weight" in name else 0.0, 0.1)
+            parameter.normal_(1.0 if "norm.weight" in name else 0.0, spread)
     if version:
         model.lm_head.weight = torch.nn.Parameter(0.1 * torch.randn_like(model.lm_head.weight))
     model.save_pretrained(folder)
