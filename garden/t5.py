@@ -180,6 +180,7 @@ class T5EncoderBackbone(T5Parts, Encoding, Backbone):
 
     tokenizer_cls = T5Tokenizer
     input_names = ("token_ids", "padding_mask")
+    masked_lm_head = None
     classifier_pooler = {"activation": "tanh", "dropout": 0.1}
 
     def __init__(

@@ -28,6 +28,7 @@ class TransformerTokenizer(SentencePieceTokenizer):
     published_as = "T5Tokenizer"
     special_names = {"pad_token": "<pad>", "end_token": "</s>", "unk_token": "<unk>"}
     numbers_segments = False
+    start_token_id = None
 
     def _post_processor(self, ids):
         return rust.processors.TemplateProcessing(

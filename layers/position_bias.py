@@ -1,9 +1,9 @@
 """T5's relative positions: one number a head and a bucket of distances, added to the scores of every layer."""
 
+from bisect import bisect_right
 from functools import cache
 
 import keras
-import numpy as np
 from keras import layers, ops
 
 from .initializers import normal
@@ -17,28 +17,35 @@ def relative_buckets(distance, num_buckets: int = 32, max_distance: int = 128, b
     numbers, so that no backend's rounding decides about 16, 32 or 64.
 
     Args:
-        distance: whole numbers of any shape, the query's place minus the key's.
+        distance: int of any shape, the query's place minus the key's.
         num_buckets: r.
         max_distance: from here on all distances share the last bucket.
         bidirectional: whether keys behind the query have buckets of their own.
 
     Returns:
-        int32 NumPy array in the shape of `distance`.
+        int32 in the shape of `distance`.
 
+    >>> import numpy as np
     >>> from garden.layers import relative_buckets
-    >>> relative_buckets([0, 7, 8, 16, 200, -1, -128]).tolist()
+    >>> np.array(relative_buckets(np.array([0, 7, 8, 16, 200, -1, -128]))).tolist()
     [0, 7, 8, 10, 15, 17, 31]
-    >>> relative_buckets([-1, 16], bidirectional=False).tolist()
+    >>> np.array(relative_buckets(np.array([-1, 16]), bidirectional=False)).tolist()
     [0, 16]
     """
-    distance = np.asarray(distance, "int64")
-    half = num_buckets // 2 if bidirectional else num_buckets
-    far = np.abs(distance) if bidirectional else np.maximum(distance, 0)
-    buckets = np.searchsorted(_beginnings(half, max_distance), far, side="right")
-    return (buckets + half * (bidirectional & (distance < 0))).astype("int32")
+    known = ops.convert_to_tensor(_buckets(num_buckets, max_distance, bidirectional), "int32")
+    return ops.take(known, ops.clip(distance, -max_distance, max_distance) + max_distance, axis=0)
 
 
 @cache
+def _buckets(count, limit, bidirectional):
+    """The buckets of the distances -limit to limit."""
+    half = count // 2 if bidirectional else count
+    first = _beginnings(half, limit)
+    behind = [bisect_right(first, far) for far in range(limit + 1)]
+    ahead = [half + bucket for bucket in behind[:0:-1]] if bidirectional else [0] * limit
+    return ahead + behind
+
+
 def _beginnings(count, max_distance):
     """The smallest distance of the buckets 1 to count - 1."""
     exact = count // 2
@@ -90,11 +97,8 @@ class PositionBias(layers.Layer):
         self.built = True
 
     def call(self, distance):
-        limit = self.max_distance
-        reachable = np.arange(-limit, limit + 1)
-        buckets = relative_buckets(reachable, self.num_buckets, limit, self.bidirectional)
-        by_distance = ops.take(ops.cast(self.embeddings, self.compute_dtype), buckets, axis=0)
-        bias = ops.take(by_distance, ops.clip(distance, -limit, limit) + limit, axis=0)
+        buckets = relative_buckets(distance, self.num_buckets, self.max_distance, self.bidirectional)
+        bias = ops.take(ops.cast(self.embeddings, self.compute_dtype), buckets, axis=0)
         return ops.transpose(bias, (2, 0, 1))[None]
 
     def compute_output_spec(self, distance):

@@ -1,12 +1,13 @@
 """The sinusoids that stand for absolute positions in the Transformer."""
 
+from math import cos, sin
+
 import keras
-import numpy as np
 from keras import layers, ops
 
 
-def position_sinusoids(rows: int, width: int, interleaved: bool = True) -> np.ndarray:
-    """Sines and cosines of the places 0, 1, ... at wavelengths from 2 pi to 10000 * 2 pi.
+def position_sinusoids(rows: int, width: int, interleaved: bool = True) -> list[list[float]]:
+    """Sines and cosines of the places 0, 1, ... at wavelengths from 2 pi to 10000 * 2 pi, in double precision.
 
     Args:
         rows: how many places.
@@ -15,15 +16,16 @@ def position_sinusoids(rows: int, width: int, interleaved: bool = True) -> np.nd
             in Marian.
 
     Returns:
-        float32 (rows, width), computed in double precision.
+        `rows` lists of `width` numbers.
 
     >>> from garden.layers import position_sinusoids
-    >>> [round(float(channel), 2) for channel in position_sinusoids(2, 4)[1]]
+    >>> [round(channel, 2) for channel in position_sinusoids(2, 4)[1]]
     [0.84, 0.54, 0.01, 1.0]
     """
-    angles = np.arange(rows)[:, None] / 10000 ** (np.arange(0, width, 2) / width)
-    both = np.stack([np.sin(angles), np.cos(angles)], axis=-1 if interleaved else 1)
-    return both.reshape(rows, width).astype("float32")
+    frequencies = [10000 ** (-j / width) for j in range(0, width, 2)]
+    if interleaved:
+        return [[wave(place * f) for f in frequencies for wave in (sin, cos)] for place in range(rows)]
+    return [[wave(place * f) for wave in (sin, cos) for f in frequencies] for place in range(rows)]
 
 
 @keras.saving.register_keras_serializable("garden")
@@ -57,7 +59,8 @@ class PositionSinusoids(layers.Layer):
         self.hidden_dim = hidden_dim
         self.max_sequence_length = max_sequence_length
         self.interleaved = interleaved
-        self.table = position_sinusoids(max_sequence_length, hidden_dim, interleaved)
+        table = position_sinusoids(max_sequence_length, hidden_dim, interleaved)
+        self.table = ops.convert_to_numpy(ops.convert_to_tensor(table, "float32"))  # no weight
 
     def call(self, places):
         length = places.shape[1]

@@ -88,14 +88,15 @@ def check_prompts(rows: list[list[int]], width: int) -> None:
 
 
 def texts(tokenizer, token_ids, padding_mask) -> list[str]:
-    """The text of each generated row, without special tokens.
+    """The text of each generated row, without special tokens and without ids that no token has.
 
     Args:
         tokenizer: a garden tokenizer.
         token_ids, padding_mask: (b, t).
     """
     ids, real = ops.convert_to_numpy(token_ids), ops.convert_to_numpy(padding_mask)
-    kept = real.astype(bool) & ~np.isin(ids, tokenizer.special_token_ids)
+    # A table may have more rows than there are tokens: T5's has 28.
+    kept = real.astype(bool) & ~np.isin(ids, tokenizer.special_token_ids) & (ids < tokenizer.vocabulary_size())
     return [tokenizer.detokenize(row[keep].tolist()) for row, keep in zip(ids, kept, strict=True)]
 
 

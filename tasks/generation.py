@@ -97,7 +97,8 @@ class Generation(Task):
             token_ids = np.asarray(ops.convert_to_numpy(token), "int32")[:, None]
             if token_ids.item() in stop_token_ids:
                 return
-            written.append(token_ids.item())
+            if token_ids.item() < self.preprocessor.tokenizer.vocabulary_size():  # a row that no token has
+                written.append(token_ids.item())
             now = self.preprocessor.tokenizer.detokenize(written)
             if not now.endswith("\ufffd"):  # a character whose bytes are not all there
                 yield now[len(text) :]

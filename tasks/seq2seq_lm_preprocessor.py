@@ -49,7 +49,8 @@ class Seq2SeqLMPreprocessor(keras_hub.models.Seq2SeqLMPreprocessor):
     @property
     def start(self) -> int:
         """The id that a decoder's row begins with."""
-        return getattr(self.tokenizer, "start_token_id", self.tokenizer.pad_token_id)
+        start = self.tokenizer.start_token_id
+        return self.tokenizer.pad_token_id if start is None else start
 
     @property
     def end(self) -> int:
