@@ -41,6 +41,7 @@ _FACE = {
     "Gpt3Backbone": "garden.gpt3",
     "GptBackbone": "garden.gpt",
     "GptTokenizer": "garden.gpt_tokenizers",
+    "MarianBackbone": "garden.marian",
     "MobileBertBackbone": "garden.mobile_bert",
     "MobileBertTokenizer": "garden.mobile_bert",
     "RobertaBackbone": "garden.roberta",

@@ -9,6 +9,7 @@ if __name__ != "garden.layers":
 
 from .activations import activation
 from .attention import Attention, merge_heads, split_heads
+from .biased_embedding import BiasedEmbedding
 from .block import Block, PostNormBlock, PreNormBlock, Tap
 from .bottleneck import Bottleneck, BottleneckAttention, BottleneckBlock, NarrowBlock, StackedBlock
 from .choices import FoldChoices, UnfoldChoices
@@ -33,6 +34,7 @@ from .wide_head import WideMaskedLMHead
 from .xl import RelativeBiases, RelativePositions, XLAttention, relative_distances, sinusoids
 
 __all__ = [
+    "BiasedEmbedding",
     "position_sinusoids",
     "PositionSinusoids",
     "clipped_places",

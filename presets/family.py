@@ -99,6 +99,7 @@ _MODULES = (
     "gpt",
     "gpt2",
     "gpt3",
+    "marian",
     "mobile_bert",
     "roberta",
     "t5",

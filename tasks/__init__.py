@@ -30,6 +30,7 @@ from .replaced_token_detector import ReplacedTokenDetector
 from .saved_model import export_saved_model
 from .seq2seq_lm import Seq2SeqLM
 from .seq2seq_lm_preprocessor import Seq2SeqLMPreprocessor
+from .smoothed_crossentropy import SmoothedCrossentropy
 from .span_decoding import Answer, Candidate, decode
 from .squad import AnswerSpan, Example, read_squad, write_predictions
 from .squad_metrics import SQUAD, best_null_threshold, evaluate_answers
@@ -66,6 +67,7 @@ __all__ = [
     "ReplacedTokenDetector",
     "Score",
     "SentenceOrder",
+    "SmoothedCrossentropy",
     "Seq2SeqLM",
     "Seq2SeqLMPreprocessor",
     "Task",

@@ -15,8 +15,8 @@ class Seq2SeqLM(Generation, keras_hub.models.Seq2SeqLM):
 
     `fit` and `evaluate` take pairs of raw strings, a tuple of two lists or a dictionary of `encoder_text` and
     `decoder_text`: the decoder is given the second text shifted by one token and learns the next one. Padding does not
-    count. For label smoothing compile a loss that smooths, such as `keras.losses.CategoricalCrossentropy` on one-hot
-    targets of your own. `generate` is KerasHub's, with its samplers, as in `CausalLM`.
+    count. `compile(loss=garden.tasks.SmoothedCrossentropy(0.1))` smooths labels. `generate` is
+    KerasHub's, with its samplers, as in `CausalLM`.
 
     Args:
         backbone: a garden backbone with an encoder and a decoder, a `garden.Seq2Seq`.

@@ -144,3 +144,23 @@ def test_a_preset_of_the_task_comes_back(trained, tmp_path):
         assert type(again) is tasks.T5Seq2SeqLM
         again.compile(sampler="greedy")
         assert again.generate(SOURCES[:3]) == TARGETS[:3]
+
+
+def test_labels_are_smoothed_as_in_tensor2tensor():
+    rng = np.random.default_rng(0)
+    scores, y = rng.normal(size=(2, 3, 7)).astype("float32"), rng.integers(0, 7, (2, 3))
+    logs = scores - np.log(np.exp(scores).sum(-1, keepdims=True))
+    q = np.full(scores.shape, 0.1 / 6)
+    np.put_along_axis(q, y[..., None], 0.9, axis=-1)
+    expected = (q * (np.log(q) - logs)).sum(-1)
+    weight = np.array([[1, 1, 0], [1, 0, 0]], "float32")
+    loss = tasks.SmoothedCrossentropy(0.1)
+    assert np.isclose(float(loss(y, scores, sample_weight=weight)), (expected * weight).sum() / 3, atol=1e-6)
+    plain = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    assert np.isclose(float(tasks.SmoothedCrossentropy(0.0)(y, scores)), float(plain(y, scores)), atol=1e-6)
+    with pytest.raises(ValueError, match="label_smoothing=1 has to be"):
+        tasks.SmoothedCrossentropy(1)
+    model = build(dropout=0.0)
+    model.compile(loss=loss, optimizer=keras.optimizers.Adam(5e-3))
+    losses = model.fit((SOURCES, TARGETS), batch_size=16, epochs=5, verbose=0).history["loss"]
+    assert losses[-1] < losses[0]
