@@ -24,6 +24,7 @@ class Backbone(keras_hub.models.Backbone):
             `pooled_output`; None where there is one.
         classifier_dropout: rate before a classifier's logits, where the user gives none.
         question_answering_dropout: likewise before the logits of answers.
+        feature_names: what `features` can give.
         masked_lm_head: class of the masked-LM head, which says how it is tied to `token_embedding`; None for a model
             that was not trained to fill masks.
 
@@ -38,6 +39,7 @@ class Backbone(keras_hub.models.Backbone):
     classifier_pooler = None
     classifier_dropout = 0.1
     masked_lm_head = MaskedLMHead
+    feature_names = ("hidden_states", "attention_probs", "attention_scores", "queries", "keys", "values")
     question_answering_dropout = 0.0
 
     def __init_subclass__(cls, **kwargs):
@@ -91,6 +93,10 @@ class Backbone(keras_hub.models.Backbone):
         >>> len(seen["hidden_states"])
         3
         """
+        unknown = sorted(set(names) - set(self.feature_names))
+        if unknown:
+            known = ", ".join(self.feature_names)
+            raise ValueError(f"There are no features named {', '.join(unknown)}; there are {known}.")
         taps = Taps(names)
         outputs = self.assemble(self.input, taps)
         return keras.Model(self.input, {**outputs, **taps.lists}, name=f"{self.name}_features")
@@ -129,19 +135,18 @@ class Taps:
 
     Args:
         names: the lists to fill; none for the plain forward pass, whose blocks then keep their fused attention.
-
-    Raises:
-        ValueError: a name that no block can give.
     """
 
-    NAMES = ("hidden_states", "attention_probs", "attention_scores", "queries", "keys", "values")
-
     def __init__(self, names=()):
-        unknown = sorted(set(names) - set(self.NAMES))
-        if unknown:
-            raise ValueError(f"There are no features named {', '.join(unknown)}; there are {', '.join(self.NAMES)}.")
         self.lists = {name: [] for name in names}
         self._taps = {}
+
+    def split(self, prefix: str) -> tuple["Taps", "Taps"]:
+        """Taps for the names with a prefix, which they are called without, and taps for all others."""
+        parts = Taps(), Taps()
+        for name, found in self.lists.items():
+            parts[not name.startswith(prefix)].lists[name.removeprefix(prefix)] = found
+        return parts
 
     def state(self, x):
         """Notes x (b, t, d) as the next hidden state and returns it."""

@@ -11,28 +11,47 @@ from .activations import activation
 from .adaptive import AdaptiveEmbedding, AdaptiveSoftmax
 from .answers import AnswerHead
 from .attention import Attention, merge_heads, split_heads
+from .biased_embedding import BiasedEmbedding
 from .block import Block, PostNormBlock, PreNormBlock, Tap
 from .bottleneck import Bottleneck, BottleneckAttention, BottleneckBlock, NarrowBlock, StackedBlock
 from .choices import FoldChoices, UnfoldChoices
 from .crf import CRF
+from .cross_block import CrossBlock, PostNormCrossBlock, PreNormCrossBlock
 from .embeddings import Embeddings
 from .factorized import FactorizedEmbedding, FactorizedEmbeddings
-from .feedforward import FeedForward
+from .feedforward import FeedForward, GatedFeedForward
 from .heads import ClassificationHead, MaskedLMHead, Pooler, TokenHead, first_token, last_token
-from .initializers import truncated_normal, weights_to_be_loaded
+from .initializers import kernel_initializer, normal, truncated_normal, weights_to_be_loaded
 from .language_model_head import LanguageModelHead
-from .mask import attention_mask, causal_mask, distances, first_token_mask, last_token_mask, positions
+from .mask import attention_mask, causal_mask, cross_mask, distances, first_token_mask, last_token_mask, positions
 from .memory import Memory
 from .norm import NoNorm, normalization
 from .pooling import Pooling, unit_length
+from .position_bias import PositionBias, relative_buckets
 from .recurrent_block import RecurrentPreNormBlock
+from .relative import RelativeAttention, clipped_places
 from .shift import relative_shift
+from .sinusoids import PositionSinusoids, position_sinusoids
 from .trigram import ProjectedEmbeddings, TrigramEmbeddings, trigram
 from .two_stream import MaskEmbedding, TwoStreamAttention, TwoStreamEmbeddings, same_segment, stream_masks
 from .wide_head import WideMaskedLMHead
 from .xl import RelativeBiases, RelativePositions, XLAttention, relative_distances, sinusoids
 
 __all__ = [
+    "BiasedEmbedding",
+    "position_sinusoids",
+    "PositionSinusoids",
+    "clipped_places",
+    "RelativeAttention",
+    "relative_buckets",
+    "normal",
+    "kernel_initializer",
+    "cross_mask",
+    "PreNormCrossBlock",
+    "PostNormCrossBlock",
+    "PositionBias",
+    "GatedFeedForward",
+    "CrossBlock",
     "CRF",
     "AdaptiveEmbedding",
     "AdaptiveSoftmax",

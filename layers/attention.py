@@ -3,7 +3,7 @@
 import keras
 from keras import layers, ops
 
-from .initializers import truncated_normal
+from .initializers import kernel_initializer
 
 
 def split_heads(x, num_heads):
@@ -45,6 +45,8 @@ class Attention(layers.Layer):
         head_dim: h, width of a head; None means hidden_dim / n.
         use_bias: whether the four projections have one.
         scale: what scores are divided by; None means sqrt(h).
+        initializer: a name for `garden.layers.kernel_initializer`. With `"fan_in"` queries start smaller by what scores
+            are not divided by.
 
     Call arguments:
         x: float (b, t, d), of which queries are made.
@@ -64,13 +66,24 @@ class Attention(layers.Layer):
     True
     """
 
-    def __init__(self, num_heads, dropout=0.0, hidden_dim=None, head_dim=None, use_bias=True, scale=None, **kwargs):
+    def __init__(
+        self,
+        num_heads,
+        dropout=0.0,
+        hidden_dim=None,
+        head_dim=None,
+        use_bias=True,
+        scale=None,
+        initializer="truncated_normal",
+        **kwargs,
+    ):
         super().__init__(**kwargs)
         self.num_heads = num_heads
         self.hidden_dim = hidden_dim
         self.head_dim = head_dim
         self.use_bias = use_bias
         self.scale = scale
+        self.initializer = initializer
         self.dropout = layers.Dropout(dropout, dtype=self.dtype_policy, name="dropout")
 
     def build(self, input_shape):
@@ -89,10 +102,11 @@ class Attention(layers.Layer):
 
     def build_one(self, name, units, input_shape, use_bias=None):
         """Makes the dense layer `self.NAME`."""
+        undivided = self.scale / (units / self.num_heads) ** 0.5 if name == "query" and self.scale else 1.0
         dense = layers.Dense(
             units,
             use_bias=self.use_bias if use_bias is None else use_bias,
-            kernel_initializer=truncated_normal(),
+            kernel_initializer=kernel_initializer(self.initializer, undivided),
             dtype=self.dtype_policy,
             name=name,
         )
@@ -135,6 +149,17 @@ class Attention(layers.Layer):
         cache = ops.slice_update(cache, (0, 0, index, 0, 0), update)
         context = self.attend(query, cache[:, 0], cache[:, 1], attention_mask, **terms)
         return self.output_dense(merge_heads(context)), cache
+
+    def remember(self, source):
+        """The keys and values of a source (b, s, d), made once for all steps of decoding: float (b, 2, s, n, h)."""
+        projected = self.key(source), self.value(source)
+        return ops.stack([split_heads(part, self.num_heads) for part in projected], axis=1)
+
+    def recall(self, x, memory, attention_mask=None, **terms):
+        """A call whose source is given by what `remember` made of it."""
+        query = split_heads(self.query(x), self.num_heads)
+        context = self.attend(query, memory[:, 0], memory[:, 1], attention_mask, **terms)
+        return self.output_dense(merge_heads(context))
 
     def project(self, x, source=None):
         """Query (b, t, n, h) from x, key and value (b, s, n, h) from `source` or x."""

@@ -52,6 +52,24 @@ def causal_mask(padding_mask, memory_mask=None):
     return ops.logical_and(attention_mask(padding_mask, memory_mask), distances(padding_mask, memory_mask) >= 0)
 
 
+def cross_mask(padding_mask, source_padding_mask):
+    """Which query may attend which key of another row, an encoder's: those with the same number.
+
+    Args:
+        padding_mask: int (b, t), of the queries.
+        source_padding_mask: int (b, s), of the keys.
+
+    Returns:
+        bool (b, 1, t, s), True where attention is allowed.
+
+    >>> import numpy as np
+    >>> from garden.layers import cross_mask
+    >>> np.array(cross_mask(np.array([[1, 2, 2]]), np.array([[1, 1, 2, 0]])))[0, 0].astype(int).tolist()
+    [[1, 1, 0, 0], [0, 0, 1, 0], [0, 0, 1, 0]]
+    """
+    return ops.equal(padding_mask[:, :, None], source_padding_mask[:, None, :])[:, None, :, :]
+
+
 def distances(padding_mask, memory_mask=None):
     """How many places a key lies behind a query, by columns: negative for a key that is yet to come.
 
@@ -134,7 +152,7 @@ def last_token_mask(padding_mask):
 
 
 def _same_sequence(padding_mask):
-    return ops.equal(padding_mask[:, :, None], padding_mask[:, None, :])
+    return cross_mask(padding_mask, padding_mask)[:, 0]
 
 
 def _places(mask):

@@ -36,12 +36,13 @@ def normalization(kind: str, epsilon: float, **kwargs) -> layers.Layer:
     """A new normalisation layer behind a name.
 
     Args:
-        kind: `"layer_norm"` (Ba et al. 2016), `"no_norm"`, or `"identity"`, which changes nothing.
-        epsilon: of the variance; only a layer norm has one.
+        kind: `"layer_norm"` (Ba et al. 2016), `"rms_norm"` (Zhang and Sennrich 2019), which divides by the root mean
+            square and has no bias, `"no_norm"`, or `"identity"`, which changes nothing.
+        epsilon: of the variance or the mean square; the others have none.
         **kwargs: `dtype` and `name` of the layer.
 
     Raises:
-        ValueError: neither of these names.
+        ValueError: none of these names.
 
     >>> from garden.layers import normalization
     >>> type(normalization("no_norm", 1e-12)).__name__
@@ -49,8 +50,10 @@ def normalization(kind: str, epsilon: float, **kwargs) -> layers.Layer:
     """
     if kind == "layer_norm":
         return layers.LayerNormalization(epsilon=epsilon, **kwargs)
+    if kind == "rms_norm":
+        return layers.RMSNormalization(epsilon=epsilon, **kwargs)
     if kind == "no_norm":
         return NoNorm(**kwargs)
     if kind == "identity":
         return layers.Identity(**kwargs)
-    raise ValueError(f"There is no normalization {kind!r}; there are layer_norm, no_norm, identity.")
+    raise ValueError(f"There is no normalization {kind!r}; there are layer_norm, rms_norm, no_norm, identity.")

@@ -157,6 +157,7 @@ def read_checkpoint(path: Path, network: str = "") -> Checkpoint | None:
     format = _format(path)
     config = _paddle_config(config) if format == "paddle" else config
     family = _family(folder, config.get("model_type", "bert"), lambda f: f.model_type)
+    family = next((part for part in networks_of(family) if part.names & set(config.get("architectures") or ())), family)
     if not getattr(family, format):
         raise CheckpointError(f"{folder} is a {format} checkpoint, which garden does not read for {family.backbone}.")
     if network and format == "tensorflow1":  # the other formats give each network a folder of its own
@@ -174,6 +175,18 @@ def read_checkpoint(path: Path, network: str = "") -> Checkpoint | None:
 
 def _held(folder):
     return ", ".join(sorted(file.name for file in folder.iterdir())) or "nothing"
+
+
+def networks_of(family: Family) -> list[Family]:
+    """The records of all networks in the files of a family, itself first: of T5, the whole and the encoder.
+
+    >>> from garden.presets.checkpoint import networks_of
+    >>> from garden.presets.family import families
+    >>> [part.backbone for part in networks_of(families()["t5"])]
+    ['T5Backbone', 'T5EncoderBackbone']
+    """
+    others = [other for other in families().values() if other.model_type == family.model_type]
+    return [family, *(other for other in others if other is not family)]
 
 
 def _format(path):
@@ -225,7 +238,7 @@ def _paddle_config(config):
 
 def _family(folder, name, key):
     for family in families().values():
-        if key(family) == name:
+        if name in (key(family), *family.other_model_types):
             return family
     known = ", ".join(sorted(filter(None, map(key, families().values()))))
     raise CheckpointError(f"{folder} holds a {name} model; garden reads {known}.")

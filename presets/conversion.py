@@ -74,7 +74,7 @@ def export_to_transformers(model, folder) -> None:
             "save_to_preset."
         )
     head = family.heads.get(type(model).__base__.__name__)
-    prefix = f"{family.prefix}." if head else ""
+    prefix = f"{family.prefix}." if head and family.prefix else ""
     rows = [(ours, prefix + theirs) for ours, theirs in family.huggingface] + list(head.huggingface if head else ())
     # A head that does not read the pooler is published without one.
     reads = getattr(model, "reads", "pooled_output")
@@ -132,7 +132,7 @@ def _load(source, task):
 def _config(model, backbone, family, head):
     config = {theirs: getattr(backbone, ours) for ours, theirs in family.config.items()}
     config[family.config["activation"]] = _ACTIVATIONS.get(backbone.activation, backbone.activation)
-    if backbone.attention_dropout is None:
+    if getattr(backbone, "attention_dropout", 0) is None:
         config[family.config["attention_dropout"]] = backbone.dropout
     bare = family.architecture or family.heads["MaskedLM"].architecture.partition("For")[0] + "Model"
     architecture = (head and head.architecture) or bare

@@ -31,6 +31,7 @@ class Family:
     Attributes:
         backbone: name of the backbone class on garden's face.
         model_type: what Hugging Face's config.json calls it.
+        other_model_types: further names there of the same network.
         architecture: Hugging Face's class without a head, where there is no masked-LM head that tells.
         prefix: scope of the backbone in checkpoints that also hold a head, without its separator; it may be absent.
         config: our constructor argument -> key in the published configs.
@@ -61,6 +62,7 @@ class Family:
     tied: Mapping[str, str]
     ignored: Mapping[str, str]
     architecture: str = ""
+    other_model_types: tuple[str, ...] = ()
     tensorflow1: Rows = ()
     keras_hub: Rows = ()
     fairseq: Rows = ()
@@ -75,6 +77,11 @@ class Family:
     write_tensors: Callable[[Mapping, Mapping], Mapping] = lambda tensors, config: tensors
     config_file: str = ""
     networks: Mapping[str, "Family"] = field(default_factory=dict)
+
+    @property
+    def names(self) -> set[str]:
+        """Hugging Face's classes of this network, bare and with heads."""
+        return {self.architecture, *(head.architecture for head in self.heads.values())} - {""}
 
     @property
     def backbone_cls(self) -> type:
@@ -92,9 +99,12 @@ _MODULES = (
     "gpt",
     "gpt2",
     "gpt3",
+    "marian",
     "mobile_bert",
     "roberta",
     "transformer_xl",
+    "t5",
+    "t5_encoder",
     "xlm_roberta",
     "xlnet",
 )

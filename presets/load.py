@@ -4,6 +4,7 @@ import inspect
 import json
 import warnings
 from contextlib import nullcontext
+from dataclasses import replace
 
 import keras_hub
 
@@ -11,7 +12,7 @@ import garden
 from garden.layers import weights_to_be_loaded
 
 from .accounting import fill
-from .checkpoint import read_checkpoint
+from .checkpoint import networks_of, read_checkpoint
 from .errors import CheckpointError
 from .family import families
 from .formats import read_words
@@ -45,6 +46,7 @@ def load_backbone(preset, cls: type, load_weights: bool = True, **kwargs):
         backbone = keras_hub.models.Backbone.from_preset(str(source.path), load_weights, **kwargs)
         _check_class(type(backbone), cls, preset)
         return backbone
+    source.choose(lambda backbone_cls: issubclass(backbone_cls, cls))
     _check_class(source.backbone_cls, cls, preset)
     backbone = source.build(**kwargs)
     if load_weights:
@@ -100,6 +102,7 @@ def load_task(preset, cls: type, load_weights: bool = True, **kwargs):
     source = _Source(preset, load_weights)
     if source.is_garden:
         return cls.from_garden_preset(source.path, load_weights, **kwargs)
+    source.choose(lambda found: found is cls.backbone_cls if cls.backbone_cls else cls.fits(found))
     cls = cls.for_backbone(source.backbone_cls)
     dtype = {"dtype": kwargs.pop("dtype")} if "dtype" in kwargs else {}
     backbone = source.build(**dtype)
@@ -124,6 +127,7 @@ class _Source:
         self.row = rows().get(preset) if isinstance(preset, str) else None
         self.path = None if self.row and not load_weights else locate(preset)
         self.checkpoint = read_checkpoint(self.path, network(preset)) if self.path else None
+        self.family = self.checkpoint.family if self.checkpoint else self.row and families()[self.row.family]
         if not self.row and network(preset) and (self.is_garden or self.checkpoint.format != "tensorflow1"):
             raise CheckpointError(f"{self.path} holds one network only: leave #{network(preset)} out.")
 
@@ -139,7 +143,13 @@ class _Source:
 
     @property
     def backbone_cls(self):
-        return self.checkpoint.family.backbone_cls if self.checkpoint else families()[self.row.family].backbone_cls
+        return self.family.backbone_cls
+
+    def choose(self, fits):
+        """Of several networks in the same files takes the first that fits, if one does."""
+        self.family = next((part for part in networks_of(self.family) if fits(part.backbone_cls)), self.family)
+        if self.checkpoint:
+            self.checkpoint = replace(self.checkpoint, family=self.family)
 
     def build(self, **kwargs):
         arguments = self.checkpoint.arguments if self.checkpoint else self.row.backbone_config
@@ -147,6 +157,10 @@ class _Source:
             # The table corrects what some of these files say.
             arguments |= {"activation": self.row.activation, "layer_norm_epsilon": self.row.layer_norm_epsilon}
         with weights_to_be_loaded() if self.load_weights else nullcontext():
+            known = inspect.signature(
+                self.backbone_cls
+            ).parameters  # a part of a network needs not all that the row says
+            arguments = {name: value for name, value in arguments.items() if name in known}
             return self.backbone_cls(**{**arguments, **kwargs})
 
     def tokenizer(self, cls, **kwargs):

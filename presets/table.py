@@ -20,7 +20,8 @@ class Preset:
         vocabulary_size, num_layers, num_heads, hidden_dim, intermediate_dim, max_sequence_length, activation,
             layer_norm_epsilon, num_segments, embedding_dim, num_task_types, bottleneck_dim, num_feedforwards,
             attention_input, head_dim, cutoffs, div_val, tie_projections, memory_length, clamp_length, same_length,
-            share_biases: the backbone's arguments of these names; None where a family has none.
+            share_biases, key_value_dim, use_gated_activation, tie_embedding_weights: the backbone's arguments of these
+            names; None where a family has none.
         tokenizer: `wordpiece`, `byte-pair`, `sentencepiece` or `words`.
         lowercase: whether the tokenizer folds case and strips accents first; None where it never does.
         language: `en`, `zh` or `multi`.
@@ -72,6 +73,9 @@ class Preset:
     clamp_length: int | None = None
     same_length: bool | None = None
     share_biases: bool | None = None
+    key_value_dim: int | None = None
+    use_gated_activation: bool | None = None
+    tie_embedding_weights: bool | None = None
 
     @property
     def backbone_config(self) -> dict[str, int | float | str]:
@@ -107,6 +111,9 @@ _BACKBONE = (
     "clamp_length",
     "same_length",
     "share_biases",
+    "key_value_dim",
+    "use_gated_activation",
+    "tie_embedding_weights",
 )
 _TRUTH = {"yes": True, "no": False, "": None}
 _PARSE = {

@@ -40,12 +40,14 @@ HUGGING_FACE = Dialect(
         "bias": (".bias",),
         "gamma": (".weight", ".gamma"),
         "beta": (".bias", ".beta"),
+        "scale": (".weight",),
         "embeddings": (".weight",),
     },
-    transposed=lambda ours, foreign: ours.endswith("kernel"),
+    transposed=lambda ours, foreign: ours.endswith(("kernel", "reverse_embeddings")),
 )
 TENSORFLOW_1 = Dialect(
-    {"kernel": ("/kernel",), "bias": ("/bias",), "gamma": ("/gamma",), "beta": ("/beta",), "embeddings": ("",)},
+    {"kernel": ("/kernel",), "bias": ("/bias",), "gamma": ("/gamma",), "beta": ("/beta",), "embeddings": ("",)}
+    | {"scale": ("/scale",)},
     transposed=lambda ours, foreign: foreign.endswith("output_weights"),
 )
 PADDLE = Dialect(
@@ -173,5 +175,6 @@ def _numbered(theirs, match):
     for letter, number in match.groupdict().items():
         # Keras numbers the layers of one class "", "_1", "_2", ... in its weight files.
         theirs = theirs.replace(f"{{_{letter}}}", "" if number == "0" else f"_{number}")
+        theirs = theirs.replace(f"{{00{letter}}}", f"{int(number):03}")  # mesh TensorFlow
         theirs = theirs.replace(f"{{{letter}}}", number)
     return theirs

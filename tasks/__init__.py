@@ -29,6 +29,9 @@ from .question_answering import QuestionAnswering
 from .question_answering_preprocessor import QuestionAnsweringPreprocessor
 from .replaced_token_detector import ReplacedTokenDetector
 from .saved_model import export_saved_model
+from .seq2seq_lm import Seq2SeqLM
+from .seq2seq_lm_preprocessor import Seq2SeqLMPreprocessor
+from .smoothed_crossentropy import SmoothedCrossentropy
 from .span_decoding import Answer, Candidate, decode
 from .squad import AnswerSpan, Example, read_squad, write_predictions
 from .squad_metrics import SQUAD, best_null_threshold, evaluate_answers
@@ -69,6 +72,9 @@ __all__ = [
     "Score",
     "SentenceOrder",
     "StreamLM",
+    "SmoothedCrossentropy",
+    "Seq2SeqLM",
+    "Seq2SeqLMPreprocessor",
     "Task",
     "TextClassifier",
     "TextClassifierPreprocessor",
@@ -105,6 +111,7 @@ _PREPROCESSORS = {
     QuestionAnswering: QuestionAnsweringPreprocessor,
     ReplacedTokenDetector: TextClassifierPreprocessor,
     SentenceOrder: TextClassifierPreprocessor,
+    Seq2SeqLM: Seq2SeqLMPreprocessor,
     TextClassifier: TextClassifierPreprocessor,
     TextEmbedder: TextEmbedderPreprocessor,
     TokenClassifier: TokenClassifierPreprocessor,

@@ -6,6 +6,7 @@ import numpy as np
 
 from garden.strings import as_strings
 
+from .decoding import check_prompts, texts
 from .packing import padded_rows
 from .text_packer import run
 
@@ -100,12 +101,7 @@ class CausalLMPreprocessor(keras_hub.models.CausalLMPreprocessor):
         width = sequence_length or self.sequence_length
         rows = self.rows(as_strings(x)[0], end=False)
         rows = [row or self._unprompted() for row in rows]
-        for i, row in enumerate(rows):
-            if len(row) >= width:
-                raise ValueError(
-                    f"Prompt {i} has {len(row)} tokens, which leaves nothing of {width} to generate: shorten it, or "
-                    "raise max_length as far as the model's context goes."
-                )
+        check_prompts(rows, width)
         ids, real = self._padded(rows, width)
         return {"token_ids": ids, "padding_mask": real}
 
@@ -124,6 +120,4 @@ class CausalLMPreprocessor(keras_hub.models.CausalLMPreprocessor):
         Args:
             x: a dict of `token_ids` and `padding_mask` (b, t).
         """
-        ids, real = (keras.ops.convert_to_numpy(x[name]) for name in ("token_ids", "padding_mask"))
-        kept = real.astype(bool) & ~np.isin(ids, self.tokenizer.special_token_ids)
-        return [self.tokenizer.detokenize(row[keep].tolist()) for row, keep in zip(ids, kept, strict=True)]
+        return texts(self.tokenizer, x["token_ids"], x["padding_mask"])

@@ -52,7 +52,7 @@ def check_token_ids(x, vocabulary_size: int, max_sequence_length: int | None):
     """Returns model inputs whose token ids are in the vocabulary and whose rows fit the position table.
 
     Args:
-        x: dictionary with `token_ids`, int (b, t).
+        x: dictionary with `token_ids`, int (b, t), or with those of an encoder and of a decoder.
         vocabulary_size: v.
         max_sequence_length: the longest row, or None.
 
@@ -64,16 +64,19 @@ def check_token_ids(x, vocabulary_size: int, max_sequence_length: int | None):
     >>> sorted(check_token_ids({"token_ids": np.array([[1, 2]])}, 10, 4))
     ['token_ids']
     """
-    if not isinstance(x, dict) or "token_ids" not in x:
+    names = [name for name in x if name.endswith("token_ids")] if isinstance(x, dict) else []
+    if not names:
         raise ValueError("Without a preprocessor the task takes token_ids, segment_ids and padding_mask, not raw text.")
-    ids = x["token_ids"]
+    return {**x, **{name: _checked_ids(x[name], vocabulary_size, max_sequence_length) for name in names}}
+
+
+def _checked_ids(ids, vocabulary_size, max_sequence_length):
     length = np.shape(ids)[-1] if not _is_tensorflow(ids) else ids.shape[-1]
     if None not in (length, max_sequence_length) and length > max_sequence_length:
         raise ValueError(
             f"The rows have {length} tokens, more than the {max_sequence_length} positions: truncate them."
         )
-    checked = _in_range(ids, vocabulary_size, f"token ids must be from 0 to {vocabulary_size - 1}")
-    return {**x, "token_ids": checked}
+    return _in_range(ids, vocabulary_size, f"token ids must be from 0 to {vocabulary_size - 1}")
 
 
 def check_numbers(y, width: int, rule: str, valid: Callable):

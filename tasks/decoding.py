@@ -73,6 +73,33 @@ def until_stop(token_ids, prompted, stop_token_ids=None):
     return ops.equal(ops.cumsum(stops, axis=1) - stops, 0)
 
 
+def check_prompts(rows: list[list[int]], width: int) -> None:
+    """Raises ValueError where a prompt leaves no room in a row.
+
+    >>> from garden.tasks.decoding import check_prompts
+    >>> check_prompts([[5, 6]], width=3)
+    """
+    for i, row in enumerate(rows):
+        if len(row) >= width:
+            raise ValueError(
+                f"Prompt {i} has {len(row)} tokens, which leaves nothing of {width} to generate: shorten it, or "
+                "raise max_length as far as the model's context goes."
+            )
+
+
+def texts(tokenizer, token_ids, padding_mask) -> list[str]:
+    """The text of each generated row, without special tokens and without ids that no token has.
+
+    Args:
+        tokenizer: a garden tokenizer.
+        token_ids, padding_mask: (b, t).
+    """
+    ids, real = ops.convert_to_numpy(token_ids), ops.convert_to_numpy(padding_mask)
+    # A table may have more rows than there are tokens: T5's has 28.
+    kept = real.astype(bool) & ~np.isin(ids, tokenizer.special_token_ids) & (ids < tokenizer.vocabulary_size())
+    return [tokenizer.detokenize(row[keep].tolist()) for row, keep in zip(ids, kept, strict=True)]
+
+
 def check_sampler(sampler, vocabulary_size: int) -> None:
     """Raises ValueError where a sampler has more beams or candidates than there are tokens.
 

@@ -6,8 +6,9 @@ import numpy as np
 
 from .causal_lm import CausalLM
 from .masked_lm import MaskedLM
-from .prompt_rows import Cloze, Continuation, log_probabilities
+from .prompt_rows import Answer, Cloze, Continuation, log_probabilities
 from .prompt_template import Example, PromptTemplate
+from .seq2seq_lm import Seq2SeqLM
 
 CONTENT_FREE = ("N/A", "[MASK]", "")
 
@@ -162,7 +163,7 @@ class PromptClassifier:
                 )
 
 
-_ASKERS = {CausalLM: Continuation, MaskedLM: Cloze}
+_ASKERS = {CausalLM: Continuation, MaskedLM: Cloze, Seq2SeqLM: Answer}
 
 
 def _softmax(scores):

@@ -47,11 +47,16 @@ class Continuation:
         """The tokens of a label."""
         return self.tokenizer.ids([word])[0]
 
-    def rows(self, example, demonstrations, labels: Sequence[str]) -> list[Row]:
-        """The rows of one example; labels that differ in their last token only share one."""
+    def prompt(self, example, demonstrations) -> tuple[dict[str, list[int]], list[int]]:
+        """The ids of the model's other inputs, and those behind which a label is written."""
         [ids] = self.model.preprocessor.rows([self.template.prompt(example, demonstrations)], end=False)
         if not ids:
             raise ValueError("The prompt is empty: give the template some text beside the slot.")
+        return {}, ids
+
+    def rows(self, example, demonstrations, labels: Sequence[str]) -> list[Row]:
+        """The rows of one example; labels that differ in their last token only share one."""
+        others, ids = self.prompt(example, demonstrations)
         by_beginning = {}
         for label, word in enumerate(labels):
             *beginning, _ = written = self.ids(word)
@@ -60,7 +65,7 @@ class Continuation:
         for beginning, written in by_beginning.items():
             positions = [len(ids) - 1 + i for i in range(len(beginning) + 1)]
             tokens = [(label, place, token) for label, word in written for place, token in enumerate(word)]
-            made.append(Row({self.ids_name: [*ids, *beginning]}, positions, tokens))
+            made.append(Row({**others, self.ids_name: [*ids, *beginning]}, positions, tokens))
         return made
 
     def logits(self, inputs, positions):
@@ -79,18 +84,10 @@ class Answer(Continuation):
 
     ids_name, mask_name = "decoder_token_ids", "decoder_padding_mask"
 
-    def rows(self, example, demonstrations, labels):
+    def prompt(self, example, demonstrations):
         preprocessor = self.model.preprocessor
-        read = preprocessor.generate_preprocess([self.template.prompt(example, demonstrations)])
-        source = read["encoder_token_ids"][0][read["encoder_padding_mask"][0] > 0].tolist()
-        start = read["decoder_token_ids"][0][read["decoder_padding_mask"][0] > 0].tolist()
-        made = []
-        for label, word in enumerate(labels):
-            written = self.ids(word)
-            tokens = [(label, place, token) for place, token in enumerate(written)]
-            ids = {"encoder_token_ids": source, self.ids_name: [*start, *written[:-1]]}
-            made.append(Row(ids, [len(start) - 1 + i for i in range(len(written))], tokens))
-        return made
+        [ids] = self.tokenizer.ids([self.template.prompt(example, demonstrations)])
+        return {"encoder_token_ids": [*ids, preprocessor.end]}, [preprocessor.start]
 
 
 class Cloze(Continuation):

@@ -202,6 +202,24 @@ def _pieces(control_symbols: str = "") -> bytes:
     return model.getvalue()
 
 
+@functools.cache
+def t5_pieces() -> bytes:
+    """A SentencePiece model with T5's special ids, of the same words."""
+    model = io.BytesIO()
+    lines = iter([f"w{i} nothing MASK W{i}" for i in range(10)] * 9)
+    special = {"pad_id": 0, "eos_id": 1, "unk_id": 2, "bos_id": -1}
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=lines, model_writer=model, vocab_size=40, hard_vocab_limit=False, minloglevel=2, **special
+    )
+    return model.getvalue()
+
+
+def write_t5(folder, size: int) -> None:
+    """T5's model file and how many sentinels stand on top of it."""
+    (folder / "spiece.model").write_bytes(t5_pieces())
+    (folder / "tokenizer_config.json").write_text(json.dumps({"extra_ids": 9}), "utf-8")
+
+
 def write_pieces(folder, size: int) -> None:
     """XLM-R's model file, of fewer pieces than the table has rows."""
     (folder / "sentencepiece.bpe.model").write_bytes(_pieces())
@@ -380,6 +398,20 @@ FAMILIES = [
         common_heads={},
         causal=True,
         trains=next_tokens,
+    ),
+    FamilyRow(
+        backbone=garden.T5EncoderBackbone,
+        config=transformers.T5Config,
+        reference=transformers.T5EncoderModel,
+        own_heads={tasks.TokenClassifier: transformers.T5ForTokenClassification},
+        presets=(),  # a preset counts the decoder too
+        sizes={"vocab_size": 97, "d_model": 60, "num_layers": 3, "num_heads": 5, "d_kv": 12, "d_ff": 70},
+        activation_key="feed_forward_proj",
+        activations={"relu": "relu", "gelu": "gelu_erf", "gated-gelu": "gelu_tanh", "gated-silu": "silu"},
+        arguments={"max_sequence_length": None},
+        write_vocabulary=write_t5,
+        spread=0.1,  # scores are not divided
+        common_heads={},
     ),
     FamilyRow(
         backbone=garden.XlmRobertaBackbone,

@@ -69,12 +69,21 @@ def encoder_parameters(row):
     return embedding_parameters(row) + layers * layer + pooler
 
 
+def text_to_text_parameters(row):
+    """Weights of a T5: one table or two, two stacks of matrices without biases, norms of one vector, 32 buckets."""
+    h, a, i = row.hidden_dim, row.num_heads * row.key_value_dim, row.intermediate_dim
+    attention, feedforward = 4 * h * a + h, (3 if row.use_gated_activation else 2) * h * i + h
+    stacks = row.num_layers * (3 * attention + 2 * feedforward) + 2 * (32 * row.num_heads + h)
+    return (1 if row.tie_embedding_weights else 2) * row.vocabulary_size * h + stacks
+
+
 PARAMETERS = {
     "gpt": decoder_parameters,
     "gpt2": decoder_parameters,
     "gpt3": decoder_parameters,
     "mobile_bert": bottleneck_parameters,
     "transformer_xl": banded_parameters,
+    "t5": text_to_text_parameters,
     "xlnet": two_stream_parameters,
 }
 
@@ -145,6 +154,7 @@ def test_the_families_are_complete():
         "gpt3": 8,
         "mobile_bert": 2,
         "roberta": 4,
+        "t5": 20,
         "xlm_roberta": 2,
         "transformer_xl": 2,
         "xlnet": 4,
@@ -153,7 +163,7 @@ def test_the_families_are_complete():
 
 def test_every_row_is_well_formed():
     for row in presets().values():
-        assert row.hidden_dim % row.num_heads == 0 or row.head_dim
+        assert row.hidden_dim % row.num_heads == 0 or row.head_dim or row.key_value_dim
         assert row.language in ("en", "zh", "multi")
         assert row.licence in ("Apache-2.0", "MIT", "MIT (modified)", "unstated")
         assert row.sources or "never published" in row.note
