@@ -18,6 +18,7 @@ class Backbone(keras_hub.models.Backbone):
     are recorded as they are bound, readable as attributes, and returned by `get_config`.
 
     Attributes:
+        is_encoder: whether heads for understanding stand on its `sequence_output`.
         input_names: the int32 inputs (b, t).
         max_sequence_length: the longest row, by the constructor; None where no table limits it.
         classifier_pooler: arguments of the `garden.layers.Pooler` that a classifier puts on a backbone without a
@@ -35,6 +36,7 @@ class Backbone(keras_hub.models.Backbone):
     """
 
     input_names = ("token_ids", "segment_ids", "padding_mask")
+    is_encoder = True
     max_sequence_length = None
     classifier_pooler = None
     classifier_dropout = 0.1

@@ -16,8 +16,13 @@ class Cached:
     True
     """
 
+    is_encoder = False
     classifier_pooler = {}
     masked_lm_head = None
+
+    def next_token_states(self, inputs):
+        """The states float (b, t, d) from which the token behind each place is predicted."""
+        return self(inputs)["sequence_output"]
 
     def masks(self, mask, distance):
         """The mask of each block.

@@ -77,6 +77,7 @@ class Seq2Seq(Encoding, Backbone):
         *(f"encoder_{name}" for name in Backbone.feature_names),
         *(f"cross_{name}" for name in Backbone.feature_names[1:]),
     )
+    is_encoder = False
     decoder_norm = None
 
     def assemble(self, inputs, taps):

@@ -17,13 +17,14 @@ from garden.layers import (
     stream_masks,
 )
 from garden.recurrent import RecurrentBackbone
+from garden.xlnet_decoding import TwoStreamDecoding
 from garden.xlnet_tokenizer import XlnetTokenizer
 
 ATTENTION_TYPES = ("bi", "uni")
 
 
 @keras.saving.register_keras_serializable("garden")
-class XlnetBackbone(RecurrentBackbone):
+class XlnetBackbone(TwoStreamDecoding, RecurrentBackbone):
     """Transformer-XL over segments of text, pretrained to predict tokens in a random order.
 
     The plain model is the content stream, as fine-tuning uses it. `two_stream()` is the model of pretraining, and

@@ -32,6 +32,7 @@ from .recurrent_block import RecurrentPreNormBlock
 from .relative import RelativeAttention, clipped_places
 from .shift import relative_shift
 from .sinusoids import PositionSinusoids, position_sinusoids
+from .tied_logits import TiedLogits
 from .trigram import ProjectedEmbeddings, TrigramEmbeddings, trigram
 from .two_stream import MaskEmbedding, TwoStreamAttention, TwoStreamEmbeddings, same_segment, stream_masks
 from .wide_head import WideMaskedLMHead
@@ -83,6 +84,7 @@ __all__ = [
     "RelativePositions",
     "StackedBlock",
     "Tap",
+    "TiedLogits",
     "TokenHead",
     "TrigramEmbeddings",
     "TwoStreamAttention",

@@ -68,6 +68,7 @@ class RelativePositions(layers.Layer):
         x: float (b, t, d), the queries, of which only the shape is read.
         memory: float (b, m, d), the earlier segments, of which only the shape is read; None means none.
         last: see `relative_distances`.
+        ahead: how many places the queries stand ahead of x.
 
     Returns:
         float (1, r, d), or (b, r, d) with `bi_data`.
@@ -96,10 +97,10 @@ class RelativePositions(layers.Layer):
             )
         self.built = True
 
-    def call(self, x, memory=None, last=None, training=None):
+    def call(self, x, memory=None, last=None, ahead=0, training=None):
         queries = ops.shape(x)[1]
         keys = queries if memory is None else queries + ops.shape(memory)[1]
-        distances = relative_distances(queries, keys, self.causal, last)
+        distances = relative_distances(queries, keys, self.causal, last) + ahead
         if self.clamp_length:
             distances = ops.clip(distances, -self.clamp_length, self.clamp_length)
         table = sinusoids(self._by_row(distances, x), x.shape[-1])
@@ -115,7 +116,7 @@ class RelativePositions(layers.Layer):
         forward = ops.arange(rows) < rows // 2
         return ops.where(forward, 1.0, -1.0)[:, None] * distances
 
-    def compute_output_spec(self, x, memory=None, last=None, training=None):
+    def compute_output_spec(self, x, memory=None, last=None, ahead=0, training=None):
         rows = x.shape[0] if self.bi_data else 1
         return keras.KerasTensor((rows, None, x.shape[-1]), dtype=self.compute_dtype)
 

@@ -149,6 +149,11 @@ FAMILY = Family(
     huggingface=tuple((ours, huggingface) for ours, huggingface, _ in _LAYERS),
     tensorflow1=tuple((ours, tensorflow1) for ours, _, tensorflow1 in _LAYERS),
     heads={
+        "CausalLM": Head(
+            architecture="XLNetLMHeadModel",
+            huggingface=(("language_model/bias", "lm_loss.bias"),),
+            tensorflow1=(("language_model/bias", "model/lm_loss/bias"),),
+        ),
         "BeamQuestionAnswering": Head(
             architecture="XLNetForQuestionAnswering",
             huggingface=_ANSWERS,

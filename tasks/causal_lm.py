@@ -35,8 +35,12 @@ class CausalLM(Generation, keras_hub.models.CausalLM):
         self.backbone = backbone
         self.preprocessor = preprocessor
         self.head = backbone.language_model_head()
-        sequence = backbone(backbone.input)[self.reads]
-        super().__init__(inputs=backbone.input, outputs=self.head(sequence), **kwargs)
+        inputs = {name: backbone.input[name] for name in ("token_ids", "padding_mask")}
+        super().__init__(inputs=inputs, outputs=self.head(self.states(inputs)), **kwargs)
+
+    def states(self, inputs):
+        """The states float (b, t, d) that the head stands on."""
+        return self.backbone.next_token_states(inputs)
 
     @classmethod
     def fits(cls, backbone_cls):

@@ -37,7 +37,7 @@ class Continuation:
     """
 
     cloze = False
-    ids_name, mask_name = "token_ids", "padding_mask"
+    ids_name = "token_ids"
 
     def __init__(self, model, template: PromptTemplate):
         self.model, self.template = model, template
@@ -70,8 +70,8 @@ class Continuation:
 
     def logits(self, inputs, positions):
         """Logits (b, p, v) at `positions` (b, p)."""
-        states = self.model.backbone(inputs)[self.model.reads]
-        return self.model.head(ops.take_along_axis(states, positions[:, :, None], axis=1))
+        states = ops.take_along_axis(self.model.states(inputs), positions[:, :, None], axis=1)
+        return self.model.head(states)
 
 
 class Answer(Continuation):
@@ -82,7 +82,7 @@ class Answer(Continuation):
         template: a template without `{mask}`.
     """
 
-    ids_name, mask_name = "decoder_token_ids", "decoder_padding_mask"
+    ids_name = "decoder_token_ids"
 
     def prompt(self, example, demonstrations):
         preprocessor = self.model.preprocessor

@@ -40,8 +40,11 @@ class Seq2SeqLM(Generation, keras_hub.models.Seq2SeqLM):
         self.backbone = backbone
         self.preprocessor = preprocessor
         self.head = backbone.language_model_head()
-        sequence = backbone(backbone.input)[self.reads]
-        super().__init__(inputs=backbone.input, outputs=self.head(sequence), **kwargs)
+        super().__init__(inputs=backbone.input, outputs=self.head(self.states(backbone.input)), **kwargs)
+
+    def states(self, inputs):
+        """The states float (b, t, d) that the head stands on."""
+        return self.backbone(inputs)[self.reads]
 
     @classmethod
     def fits(cls, backbone_cls):

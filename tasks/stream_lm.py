@@ -49,6 +49,10 @@ class StreamLM(keras.Model):
                 f"A {type(backbone).__name__} with memory_length={getattr(backbone, 'memory_length', None)} carries "
                 "nothing from step to step: take a garden.RecurrentBackbone with a memory_length."
             )
+        if backbone.is_encoder:
+            raise ValueError(
+                f"A {type(backbone).__name__} carries the memory of a stream that sees what is to be said."
+            )
         self.language_model = language_model
         self.recurrent = backbone.recurrent()
         self.num_rows = num_rows

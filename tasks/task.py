@@ -95,7 +95,7 @@ class Task:
     @classmethod
     def fits(cls, backbone_cls: type) -> bool:
         """Whether a family has what the task needs."""
-        return not hasattr(backbone_cls, "cached")
+        return backbone_cls.is_encoder
 
     @classmethod
     def complete(cls, arguments: dict, checkpoint) -> dict:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 import transformers
-from families import FAMILIES
+from families import FAMILIES, write_t5
 
 import garden
 from garden import tasks
@@ -141,3 +141,22 @@ def test_what_a_user_can_get_wrong(gpt2, bert):
     with pytest.raises(ValueError, match="Give a list of examples"):
         make(gpt2[1], "{text}", LABELS).scores("w1")
     assert make(gpt2[1], "{text}", LABELS).predict_labels([])[0] == []
+
+
+def test_an_encoder_decoder_writes_the_label(tmp_path):
+    sizes = dict(vocab_size=97, d_model=60, d_kv=9, d_ff=70, num_layers=2, num_heads=5)
+    torch.manual_seed(0)
+    reference = transformers.T5ForConditionalGeneration(transformers.T5Config(**sizes)).eval()
+    reference.save_pretrained(tmp_path)
+    write_t5(tmp_path, 97)
+    model = tasks.Seq2SeqLM.from_preset(tmp_path)
+    words = {"one": "w1", "two": "w2 w3"}
+    [found] = tasks.PromptClassifier(model, "w7 {text} w8", words).scores(["w5"])
+    source = torch.tensor([model.preprocessor.tokenizer.encode("w7 w5 w8").ids])
+    for word, score in zip(words.values(), found, strict=True):
+        written = model.preprocessor.tokenizer(word)
+        decoder = torch.tensor([[model.preprocessor.start, *written[:-1]]])
+        with torch.no_grad():
+            log_probs = reference(source, decoder_input_ids=decoder).logits[0].double().log_softmax(-1)
+        expected = sum(float(log_probs[place, token]) for place, token in enumerate(written))
+        assert score == pytest.approx(expected, abs=1e-4)

@@ -478,3 +478,32 @@ def test_a_classifier_learns_from_text_and_comes_back(folder, tokenizer, tmp_pat
     again = tasks.TextClassifier.from_preset(tmp_path)
     assert type(again) is tasks.XlnetTextClassifier and again.preprocessor.tokenizer.pads_left
     assert gap(again.predict_labels(texts[:2])[1], probabilities) <= 1e-6
+
+
+def test_as_a_language_model_it_equals_the_reference_whose_permutation_is_the_order_of_the_text(tmp_path):
+    """The state of place t is the reference's query at t + 1, which may look at t and what is before."""
+    reference = XLNET.save_reference(tmp_path, transformers.XLNetLMHeadModel)
+    model = tasks.CausalLM.from_preset(tmp_path)
+    assert not model.load_report.fresh
+    ids = np.random.default_rng(0).integers(9, 97, (2, 7)).astype("int32")
+    later = np.append(ids, [[6], [6]], axis=1)  # something stands at the place that the last query asks for
+    permutation = np.triu(np.ones((8, 8)))[None].repeat(2, 0)  # t may not look at itself nor at what comes
+    mapping = np.eye(8)[None, 1:].repeat(2, 0)
+    with torch.no_grad():
+        theirs = reference(
+            torch.tensor(later).long(),
+            perm_mask=torch.tensor(permutation).float(),
+            target_mapping=torch.tensor(mapping).float(),
+        ).logits
+    assert gap(run(model, {"token_ids": ids, "padding_mask": np.ones_like(ids)}), theirs) <= 1e-4
+    cache, parts = model.backbone.empty_cache(2, 9), []
+    for start, stop in ((0, 3), (3, 4), (4, 7)):
+        logits, _, cache = model.call_with_cache(ids[:, start:stop], cache, start)
+        parts.append(ops.convert_to_numpy(logits))
+    assert gap(np.concatenate(parts, axis=1), theirs) <= 1e-4
+    model.compile(sampler="greedy")
+    assert model.generate("w1 w2", max_length=9).startswith("w1 w2")
+    export_to_transformers(model, tmp_path / "out")
+    reloaded, report = transformers.XLNetLMHeadModel.from_pretrained(tmp_path / "out", output_loading_info=True)
+    assert not report["missing_keys"] and not report["unexpected_keys"]
+    assert gap(reloaded.lm_loss.bias.detach(), reference.lm_loss.bias.detach()) == 0
