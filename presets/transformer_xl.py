@@ -51,7 +51,7 @@ def _read_config(config):
     shares = [False] + [config["proj_share_all_but_first"]] * len(cutoffs)
     return {
         **config,
-        "vocab_size": config.get("vocab_size", config.get("n_token")),
+        "vocab_size": config.get("n_token", config["vocab_size"]),  # older files have the original's name
         "cutoffs": cutoffs,
         "tie_projs": list(config.get("tie_projs") or shares)[: len(cutoffs) + 1],
         "clamp_len": config["clamp_len"] if config["clamp_len"] > 0 else None,
@@ -281,6 +281,7 @@ FAMILY = Family(
         "layer_norm_epsilon": "layer_norm_epsilon",
     },
     defaults={
+        "vocab_size": 267735,
         "adaptive": True,
         "div_val": 4,
         "dropout": 0.1,
