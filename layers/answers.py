@@ -19,6 +19,7 @@ class AnswerHead(layers.Layer):
         num_starts: k, how many of the most probable starts are given ends, where none are told.
         token: which token is the row's summary, `"first"` or `"last"`.
         layer_norm_epsilon: epsilon of the norm.
+        dropout: rate on what the logit of no answer is made of.
 
     Call arguments:
         sequence: float (b, t, d).
@@ -36,11 +37,12 @@ class AnswerHead(layers.Layer):
     [(2, 7), (2, 3), (2, 3, 7), (2,)]
     """
 
-    def __init__(self, num_starts=5, token="last", layer_norm_epsilon=1e-12, **kwargs):
+    def __init__(self, num_starts=5, token="last", layer_norm_epsilon=1e-12, dropout=0.0, **kwargs):
         super().__init__(**kwargs)
         self.num_starts = num_starts
         self.token = TOKENS[token]
         self.end_norm = layers.LayerNormalization(epsilon=layer_norm_epsilon, dtype=self.dtype_policy, name="end_norm")
+        self.dropout = layers.Dropout(dropout, dtype=self.dtype_policy, name="dropout")
 
     def build(self, sequence_shape, padding_mask_shape, answer_mask_shape, start_positions_shape=None):
         width = sequence_shape[-1]
@@ -59,13 +61,13 @@ class AnswerHead(layers.Layer):
         dense.build((None, None, width))
         return dense
 
-    def call(self, sequence, padding_mask, answer_mask, start_positions=None):
+    def call(self, sequence, padding_mask, answer_mask, start_positions=None, training=None):
         allowed = answer_mask > 0
         starts = _masked(self.start_logits(sequence)[..., 0], allowed)
         if start_positions is None:
             start_positions = ops.top_k(starts, self.num_starts)[1]
         ends = _masked(self.ends(sequence, start_positions), allowed[:, None, :])
-        null = self.null(sequence, starts, self.token(sequence, padding_mask))
+        null = self.null(sequence, starts, self.token(sequence, padding_mask), training)
         return starts, ops.cast(start_positions, "int32"), ends, null
 
     def ends(self, sequence, start_positions):
@@ -76,12 +78,19 @@ class AnswerHead(layers.Layer):
         x = ops.tanh(self.end_dense(ops.concatenate(both, axis=-1)))
         return self.end_logits(self.end_norm(x))[..., 0]
 
-    def null(self, sequence, starts, summary):
+    def null(self, sequence, starts, summary, training=None):
         """The logits (b,) of no answer."""
         probs = ops.cast(ops.softmax(ops.cast(starts, "float32"), axis=-1), sequence.dtype)
         start_state = ops.einsum("bt,btd->bd", probs, sequence)
         x = ops.tanh(self.null_dense(ops.concatenate([start_state, summary], axis=-1)))
-        return self.null_logits(x)[..., 0]
+        return self.null_logits(self.dropout(x, training=training))[..., 0]
+
+    def compute_output_spec(self, sequence, padding_mask, answer_mask, start_positions=None, training=None):
+        rows, length = sequence.shape[:2]
+        starts = self.num_starts if start_positions is None else start_positions.shape[1]
+        shapes = ((rows, length), (rows, starts), (rows, starts, length), (rows,))
+        kinds = (self.compute_dtype, "int32", self.compute_dtype, self.compute_dtype)
+        return tuple(keras.KerasTensor(*spec) for spec in zip(shapes, kinds, strict=True))
 
 
 def _masked(logits, allowed):

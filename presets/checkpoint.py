@@ -166,7 +166,8 @@ def read_checkpoint(path: Path, network: str = "") -> Checkpoint | None:
         family = family.networks[network]
     own = folder / family.config_file
     checkpoint = Checkpoint(path, format, config | _read_json(own) if own.is_file() else config, family)
-    if (size := family.config["vocabulary_size"]) not in checkpoint.published:  # names alone told the family
+    size, published = family.config["vocabulary_size"], checkpoint.published
+    if size not in published and size not in family.read_config(published):  # names alone told the family
         raise CheckpointError(
             f"{folder} holds a {family.backbone} and no configuration that states its {size}: {_held(folder)}."
         )

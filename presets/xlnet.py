@@ -39,14 +39,15 @@ _ANSWERS = (
     ("answers/null_dense", "answer_class.dense_0"),
     ("answers/null_logits", "answer_class.dense_1"),
 )
+_SUMMARY_OF_THE_ORIGINAL = ("pooler/dense", "model/sequnece_summary/summary")  # sic
 _SUMMARY = (("pooler/dense", "sequence_summary.summary"), ("classifier/logits", "logits_proj"))
 
 
 def _read_config(config):
     """The keys of today's configurations, from those, older ones and the original's `xlnet_config.json`."""
-    config = {**config, "vocab_size": config.get("vocab_size", config.get("n_token"))}
+    size = {"vocab_size": config["n_token"]} if "n_token" in config else {}
     clamp = config["clamp_len"]
-    return {**config, "clamp_len": clamp if clamp and clamp > 0 else None}
+    return {**config, **size, "clamp_len": clamp if clamp and clamp > 0 else None}
 
 
 def _write_config(config):
@@ -159,7 +160,11 @@ FAMILY = Family(
             huggingface=_ANSWERS,
             tensorflow1=tuple((ours, theirs.replace(".", "/")) for ours, theirs in _ANSWERS),
         ),
-        "MultipleChoice": Head(architecture="XLNetForMultipleChoice", huggingface=_SUMMARY),
+        "MultipleChoice": Head(
+            architecture="XLNetForMultipleChoice",
+            huggingface=_SUMMARY,
+            tensorflow1=(_SUMMARY_OF_THE_ORIGINAL, ("classifier/logits", "logits/dense")),
+        ),
         "QuestionAnswering": Head(
             architecture="XLNetForQuestionAnsweringSimple",
             huggingface=(("question_answering/logits", "qa_outputs"),),
@@ -167,10 +172,7 @@ FAMILY = Family(
         "TextClassifier": Head(
             architecture="XLNetForSequenceClassification",
             huggingface=_SUMMARY,
-            tensorflow1=(
-                ("pooler/dense", "model/sequnece_summary/summary"),  # sic
-                ("classifier/logits", "model/classification/logit"),
-            ),
+            tensorflow1=(_SUMMARY_OF_THE_ORIGINAL, ("classifier/logits", "model/classification/logit")),
         ),
         "TokenClassifier": Head(
             architecture="XLNetForTokenClassification",
@@ -181,10 +183,9 @@ FAMILY = Family(
     ignored=LEFTOVERS
     | {
         r"lm_loss[./]bias$": "the bias of pretraining's predictions",
-        r"^(sequence_summary|logits_proj|classifier|qa_outputs|start_logits|end_logits|answer_class)\.": (
-            "a head of another task"
-        ),
-        r"^(model/(sequnece_summary|classification)|start_logits|end_logits|answer_class)/": "a head of another task",
+        r"^(sequence_summary|logits_proj|classifier|qa_outputs)\.": "a head of another task",
+        r"^(model/(sequnece_summary|classification)|logits)/": "a head of another task",
+        r"^(start_logits|end_logits|answer_class)[./]": "a head of another task",
     },
     read_config=_read_config,
     write_config=_write_config,

@@ -42,6 +42,7 @@ class BeamQuestionAnswering(PassageTask):
         backbone: a garden backbone.
         preprocessor: a `BeamQuestionAnsweringPreprocessor`; None to feed token ids.
         num_starts: how many starts are tried for an answer.
+        dropout: rate before the logit of no answer; None means the backbone's `dropout`, as in the original.
 
     Inputs beside the backbone's:
         answer_mask: int (b, t), 1 where an answer may be.
@@ -59,13 +60,14 @@ class BeamQuestionAnswering(PassageTask):
 
     decode = staticmethod(decode_beams)
 
-    def __init__(self, backbone, preprocessor=None, num_starts=5, **kwargs):
+    def __init__(self, backbone, preprocessor=None, num_starts=5, dropout=None, **kwargs):
         self.backbone = backbone
         self.preprocessor = preprocessor
         self.num_starts = num_starts
+        self.dropout = backbone.dropout if dropout is None else dropout
         token = (backbone.classifier_pooler or {}).get("token", "first")
-        sizes = {"layer_norm_epsilon": backbone.layer_norm_epsilon, "dtype": backbone.dtype_policy}
-        self.head = AnswerHead(num_starts, token, **sizes, name="answers")
+        epsilon, dtype = backbone.layer_norm_epsilon, backbone.dtype_policy
+        self.head = AnswerHead(num_starts, token, epsilon, self.dropout, dtype=dtype, name="answers")
         inputs = {**backbone.input, "answer_mask": keras.Input((None,), dtype="int32", name="answer_mask")}
         sequence = backbone(backbone.input)[self.reads]
         given = keras.Input((), dtype="int32", name="start_positions")
@@ -112,4 +114,4 @@ class BeamQuestionAnswering(PassageTask):
         return [Beams(*row) for row in zip(*self.beams.predict_on_batch(packed), strict=True)]
 
     def get_config(self):
-        return {**super().get_config(), "num_starts": self.num_starts}
+        return {**super().get_config(), "num_starts": self.num_starts, "dropout": self.dropout}

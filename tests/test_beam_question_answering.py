@@ -141,11 +141,12 @@ def test_it_learns_answers_and_that_there_is_none(folder, tmp_path):
         passage = f"w5 {answer} w6" if i < 4 else f"{answer} w5"
         known = [tasks.AnswerSpan(answer, passage.index(answer))] if i < 4 else []
         examples.append(tasks.Example(str(i), "W1" if i < 4 else "W2", passage, known))
+    keras.utils.set_random_seed(1)
     backbone = garden.XlnetBackbone(97, 1, 2, 32, 64, dropout=0.0)
     task = tasks.XlnetBeamQuestionAnswering(backbone, preprocessor, num_starts=3)
-    task.compile(keras.optimizers.Adam(3e-3))
-    losses = task.fit(examples, batch_size=8, epochs=60, verbose=0).history["loss"]
-    assert losses[-1] < 0.2 * losses[0]
+    task.compile(keras.optimizers.Adam(5e-3))
+    losses = task.fit(examples, batch_size=8, epochs=100, verbose=0).history["loss"]
+    assert losses[-1] < 0.1 * losses[0]
     assert task.evaluate(examples, verbose=0, return_dict=True)["loss"] <= losses[-1]
     questions, passages = [e.question for e in examples], [e.passage for e in examples]
     answers = task.predict_answers(questions, passages, null_threshold=0.0)

@@ -213,13 +213,16 @@ def test_every_weight_learns_from_predictions():
 
 
 def test_segments_count_by_equality_only():
-    backbone, x = XLNET.build(), XLNET.inputs(np.ones((2, PLACES), "int32"))
+    backbone, x, rng = XLNET.build(), XLNET.inputs(np.ones((2, PLACES), "int32")), np.random.default_rng(3)
+    for block in backbone.blocks:
+        for weight in (block.attention.seg_embed, block.attention.r_s_bias):
+            weight.assign(rng.normal(size=weight.shape))
     before = run(backbone, x)["sequence_output"]
     renamed = {**x, "segment_ids": np.array([5, 1, 9])[x["segment_ids"]].astype("int32")}
     assert gap(run(backbone, renamed)["sequence_output"], before) == 0
     memory = {"memory": random_memory(2)["memory"][:, :2], "memory_mask": np.ones((2, 5), "int32")}
     first, second = (run(backbone.recurrent(), y | memory)["sequence_output"] for y in (x, renamed))
-    assert gap(first, second) > 1e-4  # what is remembered is of segment 0
+    assert gap(first, second) > 1e-3  # what is remembered is of segment 0
 
 
 @pytest.mark.parametrize("dtype", ["float16", "mixed_bfloat16"])
