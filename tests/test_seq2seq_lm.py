@@ -142,6 +142,8 @@ def test_a_preset_of_the_task_comes_back(trained, tmp_path):
         tasks.Seq2SeqLM.from_preset(tmp_path / "it"),
     ):
         assert type(again) is tasks.T5Seq2SeqLM
+        lengths = again.preprocessor.encoder_sequence_length, again.preprocessor.decoder_sequence_length
+        assert lengths == (12, 8)
         again.compile(sampler="greedy")
         assert again.generate(SOURCES[:3]) == TARGETS[:3]
 
