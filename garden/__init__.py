@@ -45,6 +45,7 @@ _FACE = {
     "GptBackbone": "garden.gpt",
     "GptTokenizer": "garden.gpt_tokenizers",
     "MarianBackbone": "garden.marian",
+    "MarianTokenizer": "garden.marian",
     "MobileBertBackbone": "garden.mobile_bert",
     "MobileBertTokenizer": "garden.mobile_bert",
     "RobertaBackbone": "garden.roberta",

@@ -3,6 +3,7 @@
 import keras
 
 from garden.layers import BiasedEmbedding, PositionSinusoids, normal
+from garden.marian_tokenizer import MarianTokenizer
 from garden.transformer import TransformerBackbone
 
 
@@ -18,6 +19,8 @@ class MarianBackbone(TransformerBackbone):
         + "    Args:"
         + TransformerBackbone.__doc__.split("    Args:", 1)[1].replace("TransformerBackbone", "MarianBackbone")
     )
+
+    tokenizer_cls = MarianTokenizer
 
     def attention(self, dtype, name, **kwargs):
         return super().attention(dtype, name, use_bias=True, **kwargs)
@@ -35,3 +38,6 @@ class MarianBackbone(TransformerBackbone):
             dtype=dtype,
             name="token_embedding",
         )
+
+
+MarianTokenizer.backbone_cls = MarianBackbone

@@ -110,6 +110,10 @@ class Tokenizer(keras_hub.tokenizers.Tokenizer):
             refuse_surrogates(texts)
             raise
 
+    def target_ids(self, texts: list[str]) -> list[list[int]]:
+        """The ids of texts that a decoder shall write; some tokenizers have another model for them."""
+        return self.ids(texts)
+
     def encode(self, text: str, pair: str | None = None) -> rust.Encoding:
         """One text, or a pair, with special tokens, and where each token lies in the original string.
 

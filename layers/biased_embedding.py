@@ -22,6 +22,11 @@ class BiasedEmbedding(layers.ReversibleEmbedding):
         super().build(input_shape)
         self.output_bias = self.add_weight(name="output_bias", shape=(self.input_dim,), initializer="zeros")
 
+    @property
+    def variable_serialization_spec(self):
+        """What is saved in each mode of quantisation, in order."""
+        return {mode: [*names, "output_bias"] for mode, names in super().variable_serialization_spec.items()}
+
     def call(self, inputs, reverse=False):
         return self._biased(super().call(inputs, reverse), reverse)
 

@@ -110,7 +110,8 @@ def load_task(preset, cls: type, load_weights: bool = True, **kwargs):
     settings = {name: kwargs.pop(name) for name in cls.preprocessor_settings if name in kwargs}
     if "preprocessor" not in kwargs and source.checkpoint:
         if backbone.max_sequence_length is not None:
-            settings.setdefault("sequence_length", backbone.max_sequence_length)
+            for name in (name for name in cls.preprocessor_settings if name.endswith("sequence_length")):
+                settings.setdefault(name, backbone.max_sequence_length)
         kwargs["preprocessor"] = cls.preprocessor_cls(source.tokenizer(backbone.tokenizer_cls), **settings)
     task = cls(backbone=backbone, **kwargs)
     if load_weights:

@@ -84,6 +84,9 @@ class Answer(Continuation):
 
     ids_name = "decoder_token_ids"
 
+    def ids(self, word):
+        return self.tokenizer.target_ids([word])[0]
+
     def prompt(self, example, demonstrations):
         preprocessor = self.model.preprocessor
         [ids] = self.tokenizer.ids([self.template.prompt(example, demonstrations)])

@@ -46,6 +46,10 @@ class Seq2SeqLMPreprocessor(keras_hub.models.Seq2SeqLMPreprocessor):
             raise ValueError(f"A sequence length of {shortest} leaves no room for text: use 2 or more.")
         super().__init__(tokenizer, encoder_sequence_length, decoder_sequence_length, **kwargs)
 
+    def get_config(self) -> dict:
+        lengths = ("encoder_sequence_length", "decoder_sequence_length")
+        return {**super().get_config(), **{name: getattr(self, name) for name in lengths}}
+
     @property
     def start(self) -> int:
         """The id that a decoder's row begins with."""
@@ -96,7 +100,7 @@ class Seq2SeqLMPreprocessor(keras_hub.models.Seq2SeqLMPreprocessor):
                 f"There are {len(sources)} texts to read but {len(targets)} to write: give as many of each."
             )
         width = self.decoder_sequence_length
-        rows = [[self.start, *ids, self.end][: width + 1] for ids in self.tokenizer.ids(targets)]
+        rows = [[self.start, *ids, self.end][: width + 1] for ids in self.tokenizer.target_ids(targets)]
         ids, real = self._padded(rows, width + 1)
         arrays = self._read(sources, self.encoder_sequence_length) | {
             "decoder_token_ids": ids[:, :-1],
@@ -126,7 +130,7 @@ class Seq2SeqLMPreprocessor(keras_hub.models.Seq2SeqLMPreprocessor):
             as_strings(x.get("decoder_text", [""] * len(sources)))[0] if isinstance(x, dict) else [""] * len(sources)
         )
         width = sequence_length or self.decoder_sequence_length
-        rows = [[self.start, *ids] for ids in self.tokenizer.ids(begun)]
+        rows = [[self.start, *ids] for ids in self.tokenizer.target_ids(begun)]
         check_prompts(rows, width)
         ids, real = self._padded(rows, width)
         read = self._read(sources, encoder_sequence_length or self.encoder_sequence_length)

@@ -1,9 +1,13 @@
 """Marian's Transformer against transformers: states, logits, what it writes, and its files."""
 
+import io
 import json
+import warnings
 
+import keras_hub
 import numpy as np
 import pytest
+import sentencepiece
 import torch
 import transformers
 from families import gap, run
@@ -14,6 +18,7 @@ from test_t5 import answer, pairs
 import garden
 from garden import tasks
 from garden.presets import CheckpointError, export_to_transformers
+from garden.sentence_piece import read_model
 
 SIZES = dict(
     vocab_size=97,
@@ -101,3 +106,70 @@ def test_other_marians_are_refused(tmp_path):
         (tmp_path / "config.json").write_text(json.dumps({**config, **change}), "utf-8")
         with pytest.raises(CheckpointError, match=said):
             garden.Backbone.from_preset(tmp_path)
+
+
+# --- the tokenizer
+
+
+def pieces(lines):
+    """A SentencePiece model with Marian's two special pieces."""
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(lines * 9),
+        model_writer=model,
+        vocab_size=40,
+        hard_vocab_limit=False,
+        minloglevel=2,
+        bos_id=-1,
+        eos_id=0,
+        unk_id=1,
+    )
+    return model.getvalue()
+
+
+def write_marian(folder):
+    """source.spm, target.spm and vocab.json of the words of two languages, and a token for one of a third."""
+    protos = pieces([f"w{i} nothing house" for i in range(10)]), pieces([f"w{i} nichts Haus" for i in range(10)])
+    known = [piece for proto in protos for piece, _ in read_model(proto).pieces]
+    tokens = dict.fromkeys(["</s>", "<unk>", *known, ">>fra<<", "<pad>"])
+    for name, proto in zip(("source.spm", "target.spm"), protos, strict=True):
+        (folder / name).write_bytes(proto)
+    (folder / "vocab.json").write_text(json.dumps({token: i for i, token in enumerate(tokens)}), "utf-8")
+    return len(tokens)
+
+
+@pytest.mark.filterwarnings("ignore:Recommended")
+def test_ids_are_those_of_transformers(tmp_path):
+    write_marian(tmp_path)
+    ours = garden.MarianTokenizer.from_files(tmp_path)
+    theirs = transformers.MarianTokenizer.from_pretrained(tmp_path)
+    for text in ("w1 house", "  nothing   w9 ", "w3w4", "", "nichts", "w1 Xq w2", ">>fra<< house"):
+        assert [*ours(text), 0] == theirs(text)["input_ids"], text
+        assert [*ours.target_ids([text])[0], 0] == theirs(text_target=text)["input_ids"], text
+    assert ours("house") != ours.target_ids(["house"])[0] and ours("Haus") != ours.target_ids(["Haus"])[0]
+    assert ours.detokenize(ours.target_ids(["nichts Haus w3"])[0]) == "nichts Haus w3"
+    assert (ours.pad_token_id, ours.end_token_id, ours.unk_token_id) == (ours.vocabulary_size() - 1, 0, 1)
+
+
+def test_a_folder_of_opus_mt_translates_goes_back_and_is_saved(tmp_path):
+    (tmp_path / "in").mkdir()
+    size = write_marian(tmp_path / "in")
+    changes = {"vocab_size": size, "pad_token_id": size - 1, "decoder_start_token_id": size - 1}
+    reference = save_reference(tmp_path / "in", **changes)
+    model = tasks.Seq2SeqLM.from_preset(tmp_path / "in", encoder_sequence_length=12, decoder_sequence_length=9)
+    model.compile(sampler="greedy")
+    texts = ["w1 house", "nothing w2 w3"]
+    written = model.generate(texts)
+    export_to_transformers(model, tmp_path / "out")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / "out")
+    assert type(tokenizer).__name__ == "MarianTokenizer"
+    inputs = tokenizer(texts, return_tensors="pt", padding=True)
+    options = {"max_length": 9, "do_sample": False, "num_beams": 1, "forced_eos_token_id": None}
+    theirs = tokenizer.batch_decode(reference.generate(**inputs, **options), skip_special_tokens=True)
+    assert [text.replace(" ", "") for text in written] == [text.replace(" ", "") for text in theirs]
+    model.save_to_preset(tmp_path / "preset")
+    again = keras_hub.models.Seq2SeqLM.from_preset(str(tmp_path / "preset"))
+    again.compile(sampler="greedy")
+    assert type(again) is tasks.MarianSeq2SeqLM and again.generate(texts) == written

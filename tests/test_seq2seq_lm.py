@@ -142,6 +142,8 @@ def test_a_preset_of_the_task_comes_back(trained, tmp_path):
         tasks.Seq2SeqLM.from_preset(tmp_path / "it"),
     ):
         assert type(again) is tasks.T5Seq2SeqLM
+        lengths = again.preprocessor.encoder_sequence_length, again.preprocessor.decoder_sequence_length
+        assert lengths == (12, 8)
         again.compile(sampler="greedy")
         assert again.generate(SOURCES[:3]) == TARGETS[:3]
 
@@ -164,3 +166,16 @@ def test_labels_are_smoothed_as_in_tensor2tensor():
     model.compile(loss=loss, optimizer=keras.optimizers.Adam(5e-3))
     losses = model.fit((SOURCES, TARGETS), batch_size=16, epochs=5, verbose=0).history["loss"]
     assert losses[-1] < losses[0]
+
+
+def test_a_prompt_is_read_and_its_labels_are_written(trained):
+    """Each label's score is what the decoder gives its tokens one after the other, and no end."""
+    classifier = tasks.PromptClassifier(trained, "{text} nothing", [f"w{i} w{i}" for i in range(4)])
+    examples = [f"w{i} w{i * 3}" for i in (2, 0, 3)]
+    assert classifier.predict_labels(examples)[0] == ["w2 w2", "w0 w0", "w3 w3"]
+    x, y, _ = trained.preprocessor(([f"{examples[0]} nothing"] * 4, [f"w{i} w{i}" for i in range(4)]))
+    logs = keras.ops.log_softmax(keras.Model.predict_on_batch(trained, x), axis=-1)
+    logs = np.take_along_axis(keras.ops.convert_to_numpy(logs), y[..., None], axis=-1)[..., 0]
+    counts = [len(TOKENIZER(f"w{i} w{i}")) for i in range(4)]
+    expected = [row[:count].sum() for row, count in zip(logs, counts, strict=True)]
+    assert np.abs(classifier.scores(examples[:1])[0] - expected).max() < 1e-4
