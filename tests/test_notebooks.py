@@ -4,10 +4,23 @@ import json
 from pathlib import Path
 
 import matplotlib
+import numpy as np
 import pytest
 
 NOTEBOOKS = sorted((Path(__file__).parent.parent / "colab").glob("*.ipynb"))
-SMALL = {"EXAMPLES": 48, "EPOCHS": 1}
+SMALL = {"finetune_bert": {"EXAMPLES": 48, "EPOCHS": 1}, "language_models": {"LINES": 60, "EPOCHS": 1}}
+
+
+def check_finetune_bert(scope):
+    assert 0 <= scope["accuracy"] <= 1 and len(scope["held_texts"]) == 48
+
+
+def check_language_models(scope):
+    assert list(scope["losses"]) == ["GPT-2", "Transformer-XL", "T5"]
+    assert np.isfinite(list(scope["losses"].values())).all() and scope["sample"].startswith("The principal")
+
+
+CHECKS = {"finetune_bert": check_finetune_bert, "language_models": check_language_models}
 
 
 def test_there_are_notebooks():
@@ -27,6 +40,6 @@ def test_notebook_runs_and_installs_in_one_cell(notebook, tmp_path, monkeypatch)
         if "install" not in tags:
             exec(compile("".join(cell["source"]), notebook.name, "exec"), scope)
         if "parameters" in tags:
-            assert SMALL.keys() <= scope.keys()
-            scope.update(SMALL)
-    assert 0 <= scope["accuracy"] <= 1 and len(scope["held_texts"]) == 48
+            assert SMALL[notebook.stem].keys() <= scope.keys()
+            scope.update(SMALL[notebook.stem])
+    CHECKS[notebook.stem](scope)
