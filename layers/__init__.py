@@ -8,7 +8,8 @@ if __name__ != "garden.layers":
     raise ImportError(f"import garden.layers, not {__name__}: a second copy would register every Keras class twice")
 
 from .activations import activation
-from .adaptive import AdaptiveEmbedding, AdaptiveSoftmax
+from .adaptive_embedding import AdaptiveEmbedding
+from .adaptive_softmax import AdaptiveSoftmax
 from .answers import AnswerHead
 from .attention import Attention, merge_heads, split_heads
 from .biased_embedding import BiasedEmbedding
