@@ -4,6 +4,8 @@ import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from .errors import CheckpointError
+
 Rows = tuple[tuple[str, str], ...]
 
 
@@ -113,13 +115,20 @@ _MODULES = (
 def family_of(backbone) -> Family:
     """The family of a backbone: that of its class, or of the nearest class above it.
 
+    Raises:
+        CheckpointError: a backbone of which nothing was published, so that no other format has names for its layers.
+
     >>> import garden
     >>> from garden.presets.family import family_of
     >>> family_of(garden.BertBackbone(9, num_layers=1, num_heads=1, hidden_dim=4, intermediate_dim=4)).model_type
     'bert'
     """
     by_class = {family.backbone_cls: family for family in families().values()}
-    return next(by_class[cls] for cls in type(backbone).__mro__ if cls in by_class)
+    found = next((by_class[cls] for cls in type(backbone).__mro__ if cls in by_class), None)
+    if found is None:
+        kind = type(backbone).__name__
+        raise CheckpointError(f"No other format has names for the layers of a {kind}: save it as a garden preset.")
+    return found
 
 
 def families() -> dict[str, Family]:

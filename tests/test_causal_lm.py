@@ -166,7 +166,7 @@ def test_what_a_user_can_get_wrong(gpt2):
         next(streaming.stream("w1"))
     with pytest.raises(TypeError, match="CausalLM needs a cache to decode with, which a BertBackbone does not have"):
         tasks.CausalLM.for_backbone(garden.BertBackbone)
-    with pytest.raises(TypeError, match="MaskedLM needs an encoder, which a Gpt2Backbone does not have"):
+    with pytest.raises(TypeError, match="MaskedLM needs a family that is trained to fill masks, which a Gpt2Backbone"):
         tasks.MaskedLM.for_backbone(garden.Gpt2Backbone)
 
 

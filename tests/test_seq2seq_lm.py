@@ -173,7 +173,9 @@ def test_a_prompt_is_read_and_its_labels_are_written(trained):
     classifier = tasks.PromptClassifier(trained, "{text} nothing", [f"w{i} w{i}" for i in range(4)])
     examples = [f"w{i} w{i * 3}" for i in (2, 0, 3)]
     assert classifier.predict_labels(examples)[0] == ["w2 w2", "w0 w0", "w3 w3"]
-    x, y, _ = trained.preprocessor(([f"{examples[0]} nothing"] * 4, [f"w{i} w{i}" for i in range(4)]))
+    x, y, _ = tasks.T5Seq2SeqLMPreprocessor(TOKENIZER, 24, 8)(
+        ([f"{examples[0]} nothing"] * 4, [f"w{i} w{i}" for i in range(4)])
+    )
     logs = keras.ops.log_softmax(keras.Model.predict_on_batch(trained, x), axis=-1)
     logs = np.take_along_axis(keras.ops.convert_to_numpy(logs), y[..., None], axis=-1)[..., 0]
     counts = [len(TOKENIZER(f"w{i} w{i}")) for i in range(4)]

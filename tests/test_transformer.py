@@ -12,6 +12,7 @@ from vaswani import forward
 import garden
 from garden import tasks
 from garden.layers import PositionSinusoids, RelativeAttention, clipped_places, distances, position_sinusoids
+from garden.presets import CheckpointError, export_to_transformers
 
 SMALL = dict(vocabulary_size=97, num_layers=2, num_decoder_layers=3, num_heads=5, hidden_dim=60, intermediate_dim=70)
 KINDS = pytest.mark.parametrize(
@@ -215,3 +216,9 @@ def test_the_base_model_has_the_published_size():
     attention, feedforward, norm = 4 * 512 * 512, 2 * 512 * 2048 + 2048 + 512, 2 * 512
     stacks = 6 * (attention + feedforward + 2 * norm) + 6 * (2 * attention + feedforward + 3 * norm)
     assert model.count_params() == 37000 * 512 + stacks == 63_045_632
+
+
+def test_there_is_no_other_format_to_write(tmp_path):
+    with pytest.raises(CheckpointError, match="names for the layers of a ShawBackbone: save it as a garden preset"):
+        export_to_transformers(garden.ShawBackbone(**SMALL), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
