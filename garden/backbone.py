@@ -7,10 +7,11 @@ import keras
 import keras_hub
 
 from garden.files import whole_folder
+from garden.kept import FunctionalModel, Kept
 from garden.layers import MaskedLMHead, Tap
 
 
-class Backbone(keras_hub.models.Backbone):
+class Backbone(Kept, keras_hub.models.Backbone):
     """A functional model whose forward pass is one method, `assemble`.
 
     A subclass makes its layers in `__init__`, `embeddings` among them, calls `super().__init__()`, and writes the
@@ -101,7 +102,7 @@ class Backbone(keras_hub.models.Backbone):
             raise ValueError(f"There are no features named {', '.join(unknown)}; there are {known}.")
         taps = Taps(names)
         outputs = self.assemble(self.input, taps)
-        return keras.Model(self.input, {**outputs, **taps.lists}, name=f"{self.name}_features")
+        return FunctionalModel(self.input, {**outputs, **taps.lists}, name=f"{self.name}_features")
 
     def get_config(self):
         return {**super().get_config(), **self.hyperparameters}

@@ -4,6 +4,7 @@ import keras
 import numpy as np
 
 from garden.backbone import Backbone, Taps
+from garden.kept import FunctionalModel
 from garden.layers import Memory
 
 
@@ -43,7 +44,7 @@ class RecurrentBackbone(Backbone):
         """
         inputs = self.with_memory(self.input)
         outputs = self.remembering(inputs, Taps(("hidden_states",)), self.assemble)
-        return keras.Model(inputs, outputs, name=f"{self.name}_recurrent")
+        return RecurrentModel(inputs, outputs, name=f"{self.name}_recurrent")
 
     def with_memory(self, inputs: dict) -> dict:
         """Symbolic inputs, and those of the memory beside them."""
@@ -87,3 +88,24 @@ class RecurrentBackbone(Backbone):
             "memory": np.zeros((batch_size, self.num_layers, length, self.hidden_dim), "float32"),
             "memory_mask": np.zeros((batch_size, length), "int32"),
         }
+
+
+class RecurrentModel(FunctionalModel):
+    """What `recurrent` makes: a functional model that says what is wrong with a memory.
+
+    >>> import garden
+    >>> backbone = garden.XlnetBackbone(50, num_layers=2, num_heads=2, hidden_dim=8, intermediate_dim=16)
+    >>> type(backbone.recurrent()).__name__
+    'RecurrentModel'
+    """
+
+    def call(self, inputs, *args, **kwargs):
+        _, layers, _, width = self.input["memory"].shape
+        rows, places = inputs["token_ids"].shape[0], inputs["memory_mask"].shape[-1]
+        wanted, found = (rows, layers, places, width), tuple(inputs["memory"].shape)
+        if len(found) != 4 or any(None not in pair and pair[0] != pair[1] for pair in zip(wanted, found, strict=True)):
+            raise ValueError(
+                f"The memory has the shape {found}, but with {rows} rows and a memory_mask of {places} places it must "
+                f"be {wanted}: take `empty_memory`, or what the last segment gave."
+            )
+        return super().call(inputs, *args, **kwargs)

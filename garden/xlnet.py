@@ -4,6 +4,7 @@ import keras
 from keras import layers, ops
 
 from garden.backbone import Taps
+from garden.kept import FunctionalModel
 from garden.layers import (
     FeedForward,
     PostNormBlock,
@@ -16,7 +17,7 @@ from garden.layers import (
     same_segment,
     stream_masks,
 )
-from garden.recurrent import RecurrentBackbone
+from garden.recurrent import RecurrentBackbone, RecurrentModel
 from garden.xlnet_decoding import TwoStreamDecoding
 from garden.xlnet_tokenizer import XlnetTokenizer
 
@@ -151,9 +152,9 @@ class XlnetBackbone(TwoStreamDecoding, RecurrentBackbone):
         }
         name, taps = f"{self.name}_two_stream", Taps(("hidden_states",))
         if not memory:
-            return keras.Model(inputs, self._two_streams(inputs, taps), name=name)
+            return FunctionalModel(inputs, self._two_streams(inputs, taps), name=name)
         inputs = self.with_memory(inputs)
-        return keras.Model(inputs, self.remembering(inputs, taps, self._two_streams), name=name)
+        return RecurrentModel(inputs, self.remembering(inputs, taps, self._two_streams), name=name)
 
     def _two_streams(self, inputs, taps):
         target_mapping = inputs["target_mapping"]

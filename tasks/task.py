@@ -8,6 +8,7 @@ import numpy as np
 
 from garden.backbone import Backbone
 from garden.files import whole_folder
+from garden.kept import Kept
 from garden.strings import as_strings
 
 from .checks import check_labels, check_token_ids
@@ -16,7 +17,7 @@ from .inputs import check_samples, is_dataset, shuffled
 _CLASSES = {}
 
 
-class Task:
+class Task(Kept):
     """Mixin in front of a KerasHub task class.
 
     A subclass is generic over backbones. KerasHub wants one class per family, found by its `backbone_cls`; those are

@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
-from families import gap
+from families import gap, run
 from keras import ops
 
+import garden
 from garden.layers import (
     RelativeBiases,
     RelativePositions,
@@ -117,3 +118,17 @@ def test_layers_may_share_their_biases():
     again = XLAttention.from_config(first.get_config())
     assert isinstance(again.biases, RelativeBiases) and again.head_dim == 6
     assert XLAttention.from_config(attention(scale=3.0).get_config()).scale == 3.0
+
+
+@pytest.mark.parametrize(
+    ("memory", "mask"), [((1, 2, 4, 9), (1, 4)), ((1, 3, 4, 8), (1, 4)), ((1, 2, 4, 8), (1, 5)), ((2, 2, 4, 8), (2, 4))]
+)
+def test_a_memory_of_the_wrong_shape_is_named_and_harms_nothing(memory, mask):
+    backbone = garden.TransformerXlBackbone(50, 2, 2, 8, 16, memory_length=4)
+    model, ids = backbone.recurrent(), np.array([[7, 8, 9]], "int32")
+    x = {"token_ids": ids, "padding_mask": np.ones_like(ids)}
+    wrong = {"memory": np.zeros(memory, "float32"), "memory_mask": np.ones(mask, "int32")}
+    before = run(model, {**x, **backbone.empty_memory(1)})["sequence_output"]
+    with pytest.raises(ValueError, match="it must be|expected shape"):
+        run(model, {**x, **wrong})
+    assert gap(run(model, {**x, **backbone.empty_memory(1)})["sequence_output"], before) == 0
