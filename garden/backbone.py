@@ -8,7 +8,7 @@ import keras_hub
 
 from garden.files import whole_folder
 from garden.kept import FunctionalModel, Kept
-from garden.layers import MaskedLMHead, Tap
+from garden.layers import MaskedLMHead, Tap, TokenHead
 
 
 class Backbone(Kept, keras_hub.models.Backbone):
@@ -29,6 +29,9 @@ class Backbone(Kept, keras_hub.models.Backbone):
         feature_names: what `features` can give.
         masked_lm_head: class of the masked-LM head, which says how it is tied to `token_embedding`; None for a model
             that was not trained to fill masks.
+        replaced_token_head: class of the head that detects replaced tokens.
+        mask_queries: makes the layer with which `decode_masks` makes what a masked-LM head may read in place of the
+            last block's output; None where there is no such thing.
 
     >>> import garden
     >>> backbone = garden.BertBackbone(50, num_layers=2, num_heads=2, hidden_dim=8, intermediate_dim=16)
@@ -43,6 +46,8 @@ class Backbone(Kept, keras_hub.models.Backbone):
     classifier_dropout = 0.1
     masked_lm_head = MaskedLMHead
     feature_names = ("hidden_states", "attention_probs", "attention_scores", "queries", "keys", "values")
+    mask_queries = None
+    replaced_token_head = TokenHead
     question_answering_dropout = 0.0
 
     def __init_subclass__(cls, **kwargs):
@@ -64,6 +69,11 @@ class Backbone(Kept, keras_hub.models.Backbone):
     def __init__(self, dtype=None, **kwargs):
         inputs = {name: keras.Input((None,), dtype="int32", name=name) for name in self.input_names}
         super().__init__(inputs=inputs, outputs=self.assemble(inputs, Taps()), dtype=dtype, **kwargs)
+
+    @property
+    def longest_row(self):
+        """The tokens that a row may have; None where no table of positions limits them."""
+        return self.max_sequence_length
 
     @property
     def token_embedding(self):

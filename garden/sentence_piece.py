@@ -77,7 +77,7 @@ class SentencePieceTokenizer(Tokenizer):
 
     @classmethod
     def recognises(cls, folder: Path) -> bool:
-        return any(folder.glob("*.model")) or _is_unigram(folder / "tokenizer.json")
+        return any(_protos(folder)) or _is_unigram(folder / "tokenizer.json")
 
     @classmethod
     def from_files(cls, folder: str | Path, defaults: Mapping = MappingProxyType({}), **kwargs):
@@ -93,7 +93,7 @@ class SentencePieceTokenizer(Tokenizer):
             ValueError: a file is malformed or describes another kind of tokenizer.
         """
         folder = Path(folder)
-        protos = sorted(folder.glob("*.model"))
+        protos = _protos(folder)
         if protos:
             return cls(protos[0], **{**defaults, **cls._settings(folder), **kwargs})
         made = cls(**{**defaults, **cls._settings(folder), **kwargs})
@@ -173,6 +173,10 @@ def read_model(proto: str | Path | bytes) -> SentencePieceModel:
 
 def _piece(piece: dict[int, int | bytes]) -> tuple[str, float]:
     return piece[1].decode("utf-8"), struct.unpack("<f", piece.get(2, 0).to_bytes(4, "little"))[0]
+
+
+def _protos(folder: Path) -> list[Path]:
+    return sorted([*folder.glob("*.model"), *folder.glob("*.spm")])  # KerasHub's assets end in the latter
 
 
 def _is_unigram(path: Path) -> bool:

@@ -15,23 +15,27 @@ from .attention import Attention, merge_heads, split_heads
 from .biased_embedding import BiasedEmbedding
 from .block import Block, PostNormBlock, PreNormBlock, Tap
 from .bottleneck import Bottleneck, BottleneckAttention, BottleneckBlock, NarrowBlock, StackedBlock
+from .buckets import RelativeEmbedding, log_buckets
 from .choices import FoldChoices, UnfoldChoices
 from .crf import CRF
 from .cross_block import CrossBlock, PostNormCrossBlock, PreNormCrossBlock
-from .embeddings import Embeddings
+from .disentangled import DisentangledAttention
+from .embeddings import Embeddings, TokenEmbeddings
 from .factorized import FactorizedEmbedding, FactorizedEmbeddings
 from .feedforward import FeedForward, GatedFeedForward
-from .heads import ClassificationHead, MaskedLMHead, Pooler, TokenHead, first_token, last_token
+from .heads import ClassificationHead, ContextTokenHead, MaskedLMHead, Pooler, TokenHead, first_token, last_token
 from .initializers import kernel_initializer, normal, truncated_normal, weights_to_be_loaded
 from .language_model_head import LanguageModelHead
 from .mask import attention_mask, causal_mask, cross_mask, distances, first_token_mask, last_token_mask, positions
+from .mask_queries import MaskQueries
 from .memory import Memory
+from .neighbours import Convolution, ConvolutionBlock, neighbours
 from .norm import NoNorm, normalization
 from .pooling import Pooling, unit_length
 from .position_bias import PositionBias, relative_buckets
 from .recurrent_block import RecurrentPreNormBlock
 from .relative import RelativeAttention, clipped_places
-from .shift import relative_shift
+from .shift import block_distances, relative_scores, relative_shift
 from .sinusoids import PositionSinusoids, position_sinusoids
 from .tied_logits import TiedLogits
 from .trigram import ProjectedEmbeddings, TrigramEmbeddings, trigram
@@ -64,6 +68,10 @@ __all__ = [
     "BottleneckAttention",
     "BottleneckBlock",
     "ClassificationHead",
+    "ContextTokenHead",
+    "Convolution",
+    "ConvolutionBlock",
+    "DisentangledAttention",
     "Embeddings",
     "FactorizedEmbedding",
     "FactorizedEmbeddings",
@@ -71,6 +79,7 @@ __all__ = [
     "FoldChoices",
     "LanguageModelHead",
     "MaskEmbedding",
+    "MaskQueries",
     "MaskedLMHead",
     "Memory",
     "NarrowBlock",
@@ -82,10 +91,12 @@ __all__ = [
     "ProjectedEmbeddings",
     "RecurrentPreNormBlock",
     "RelativeBiases",
+    "RelativeEmbedding",
     "RelativePositions",
     "StackedBlock",
     "Tap",
     "TiedLogits",
+    "TokenEmbeddings",
     "TokenHead",
     "TrigramEmbeddings",
     "TwoStreamAttention",
@@ -95,16 +106,20 @@ __all__ = [
     "XLAttention",
     "activation",
     "attention_mask",
+    "block_distances",
     "causal_mask",
     "distances",
     "first_token",
     "first_token_mask",
     "last_token",
     "last_token_mask",
+    "log_buckets",
     "merge_heads",
+    "neighbours",
     "normalization",
     "positions",
     "relative_distances",
+    "relative_scores",
     "relative_shift",
     "same_segment",
     "sinusoids",

@@ -1,7 +1,7 @@
 """The sum of token, position and segment embeddings."""
 
 import keras
-from keras import layers
+from keras import layers, ops
 
 from .initializers import truncated_normal
 from .norm import normalization as resolve
@@ -123,3 +123,52 @@ class Embeddings(layers.Layer):
     def compute_output_spec(self, token_ids, position_ids, segment_ids=None, training=None):
         width = self.projection.units if self.projection else self.token_embedding.output_dim
         return keras.KerasTensor((*token_ids.shape, width), dtype=self.compute_dtype)
+
+
+@keras.saving.register_keras_serializable("garden")
+class TokenEmbeddings(layers.Layer):
+    """Token embeddings alone, for a model whose attention knows the positions: normalised, and zero at padding.
+
+    Args:
+        vocabulary_size: rows of the table.
+        embedding_dim: d, its width.
+        dropout: rate on the normalised embeddings.
+        layer_norm_epsilon: epsilon of the norm.
+
+    Call arguments:
+        token_ids: int (b, t).
+        padding_mask: int (b, t).
+
+    Returns:
+        float (b, t, d).
+
+    >>> import numpy as np
+    >>> from garden.layers import TokenEmbeddings
+    >>> x = TokenEmbeddings(10, 4)(np.array([[5, 6]]), np.array([[1, 0]]))
+    >>> x.shape == (1, 2, 4), float(abs(x[0, 1]).max())
+    (True, 0.0)
+    """
+
+    def __init__(self, vocabulary_size, embedding_dim, dropout=0.0, layer_norm_epsilon=1e-12, **kwargs):
+        super().__init__(**kwargs)
+        self.token_embedding = layers.ReversibleEmbedding(
+            vocabulary_size,
+            embedding_dim,
+            embeddings_initializer=truncated_normal(),
+            dtype=self.dtype_policy,
+            name="token_embedding",
+        )
+        self.norm = layers.LayerNormalization(epsilon=layer_norm_epsilon, dtype=self.dtype_policy, name="norm")
+        self.dropout = layers.Dropout(dropout, dtype=self.dtype_policy, name="dropout")
+
+    def build(self, token_ids_shape, padding_mask_shape=None):
+        self.token_embedding.build(token_ids_shape)
+        self.norm.build((*token_ids_shape, self.token_embedding.output_dim))
+        self.built = True
+
+    def call(self, token_ids, padding_mask, training=None):
+        x = self.norm(self.token_embedding(token_ids))
+        return self.dropout(x * ops.cast(padding_mask > 0, x.dtype)[:, :, None], training=training)
+
+    def compute_output_spec(self, token_ids, padding_mask, training=None):
+        return keras.KerasTensor((*token_ids.shape, self.token_embedding.output_dim), dtype=self.compute_dtype)

@@ -5,7 +5,7 @@ from keras import layers, ops
 
 from .activations import activation as resolve
 from .initializers import truncated_normal
-from .mask import first_token_mask, last_token_mask
+from .mask import attention_mask, first_token_mask, last_token_mask, positions
 
 
 def first_token(sequence, padding_mask):
@@ -140,6 +140,7 @@ class TokenHead(layers.Layer):
 
     Call arguments:
         sequence: float (b, t, d).
+        padding_mask: int (b, t), which only a subclass reads.
 
     Returns:
         float (b, t, c).
@@ -157,16 +158,54 @@ class TokenHead(layers.Layer):
             num_outputs, kernel_initializer=truncated_normal(), dtype=self.dtype_policy, name="logits"
         )
 
-    def build(self, input_shape):
+    def build(self, sequence_shape, padding_mask_shape=None):
         self.dense = layers.Dense(
-            input_shape[-1], kernel_initializer=truncated_normal(), dtype=self.dtype_policy, name="dense"
+            sequence_shape[-1], kernel_initializer=truncated_normal(), dtype=self.dtype_policy, name="dense"
         )
-        self.dense.build(input_shape)
-        self.logits.build(input_shape)
+        self.dense.build(sequence_shape)
+        self.logits.build(sequence_shape)
         self.built = True
 
-    def call(self, sequence):
+    def call(self, sequence, padding_mask=None):
         return self.logits(self.activation(self.dense(sequence)))
+
+
+@keras.saving.register_keras_serializable("garden")
+class ContextTokenHead(TokenHead):
+    """A `TokenHead` that adds the first token to every other, as DeBERTa 3's discriminator does (He et al. 2021).
+
+    norm(token + first token), dense(d), activation, dense(c). Every packed sequence has a first token of its own.
+
+    Args:
+        num_outputs: c, logits a position.
+        activation: a name for `garden.layers.activation`.
+        layer_norm_epsilon: epsilon of the norm.
+
+    Call arguments:
+        sequence: float (b, t, d).
+        padding_mask: int (b, t).
+
+    Returns:
+        float (b, t, c).
+
+    >>> import numpy as np
+    >>> from garden.layers import ContextTokenHead
+    >>> ContextTokenHead(1)(np.ones((2, 3, 8), "float32"), np.ones((2, 3), "int32")).shape == (2, 3, 1)
+    True
+    """
+
+    def __init__(self, num_outputs, activation="gelu_erf", layer_norm_epsilon=1e-7, **kwargs):
+        super().__init__(num_outputs, activation, **kwargs)
+        self.norm = layers.LayerNormalization(epsilon=layer_norm_epsilon, dtype=self.dtype_policy, name="norm")
+
+    def build(self, sequence_shape, padding_mask_shape=None):
+        self.norm.build(sequence_shape)
+        super().build(sequence_shape)
+
+    def call(self, sequence, padding_mask=None):
+        first = ops.logical_and(attention_mask(padding_mask)[:, 0], ops.equal(positions(padding_mask), 0)[:, None, :])
+        context = ops.einsum("bts,bsd->btd", ops.cast(first, sequence.dtype), sequence)
+        return super().call(self.norm(sequence + context))
 
 
 @keras.saving.register_keras_serializable("garden")

@@ -53,7 +53,7 @@ class Checkpoint:
         """The backbone's constructor arguments that the configuration states."""
         if self.format == "keras_hub":
             own = {name: self.config["config"][name] for name in self.family.config if name in self.config["config"]}
-            return {**own, "activation": "gelu_tanh"}
+            return {**own, **self.family.keras_hub_arguments}
         published = self.family.read_config(self.published)
         arguments = {ours: published[theirs] for ours, theirs in self.family.config.items() if theirs in published}
         activations = _ACTIVATIONS[self.format]
@@ -114,6 +114,10 @@ class Checkpoint:
     def _architectures(self):
         return self.config.get("architectures") or ()
 
+    def holds(self, path: str, task: str) -> bool:
+        """Whether there is a tensor for a variable of a task."""
+        return any(name in self.tensors for name in weight_names.foreign_names(path, self.rows(task), self.dialect))
+
     @property
     def embedder_arguments(self) -> dict:
         """How tokens become an embedding, where the folder is one of sentence-transformers."""
@@ -150,7 +154,8 @@ def read_checkpoint(path: Path, network: str = "") -> Checkpoint | None:
         raise CheckpointError(f"{folder} has no config.json or bert_config.json; it holds {_held(folder)}.")
     registered = config.get("registered_name", "")
     if registered.startswith("keras_hub>"):
-        family = _family(folder, registered.removeprefix("keras_hub>"), lambda f: f.backbone if f.keras_hub else "")
+        name = registered.removeprefix("keras_hub>")
+        family = _family(folder, name, lambda f: (f.keras_hub_name or f.backbone) if f.keras_hub else "")
         return Checkpoint(path, "keras_hub", config, family)
     if registered:
         return None

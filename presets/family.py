@@ -42,6 +42,8 @@ class Family:
         heads: task class name -> `Head`.
         tied: foreign name -> the foreign name of the tensor that it must equal, both without the prefix.
         ignored: pattern of foreign names -> why they are left; searched, not anchored.
+        keras_hub_name: name of KerasHub's backbone class, where it is another.
+        keras_hub_arguments: constructor arguments of ours that KerasHub's code fixes.
         tensorflow1_prefix: the scope in TensorFlow 1 files where it is another one.
         other_prefixes: scopes that older files have in its place.
         optional: layers of ours that a checkpoint may lack; they are then fresh.
@@ -69,6 +71,8 @@ class Family:
     keras_hub: Rows = ()
     fairseq: Rows = ()
     paddle: Rows = ()
+    keras_hub_name: str = ""
+    keras_hub_arguments: Mapping[str, object] = field(default_factory=lambda: {"activation": "gelu_tanh"})
     tensorflow1_prefix: str = ""
     other_prefixes: tuple[str, ...] = ()
     optional: tuple[str, ...] = ()
@@ -95,6 +99,8 @@ _MODULES = (
     "albert",
     "bert",
     "brightmart_albert",
+    "deberta",
+    "deberta_v2",
     "distil_bert",
     "electra",
     "ernie",

@@ -168,7 +168,7 @@ class _Source:
         folder = self.path if self.path.is_dir() else self.path.parent
         lowercase = self.row.lowercase if self.row else self.checkpoint.config.get("do_lower_case")
         if self.checkpoint.format == "keras_hub":
-            lowercase = json.loads((folder / "tokenizer.json").read_text("utf-8"))["config"]["lowercase"]
+            lowercase = json.loads((folder / "tokenizer.json").read_text("utf-8"))["config"].get("lowercase")
             folder = folder / "assets" / "tokenizer"
         kinds = (cls, *(getattr(garden, name) for name in cls.alternatives))
         kind = next((kind for kind in kinds if kind.recognises(folder)), cls)

@@ -20,8 +20,8 @@ class Preset:
         vocabulary_size, num_layers, num_heads, hidden_dim, intermediate_dim, max_sequence_length, activation,
             layer_norm_epsilon, num_segments, embedding_dim, num_task_types, bottleneck_dim, num_feedforwards,
             attention_input, head_dim, cutoffs, div_val, tie_projections, memory_length, clamp_length, same_length,
-            share_biases, key_value_dim, use_gated_activation, tie_embedding_weights: the backbone's arguments of these
-            names; None where a family has none.
+            share_biases, key_value_dim, use_gated_activation, tie_embedding_weights, conv_kernel_size: the backbone's
+            arguments of these names; None where a family has none.
         tokenizer: `wordpiece`, `byte-pair`, `sentencepiece` or `words`.
         lowercase: whether the tokenizer folds case and strips accents first; None where it never does.
         language: `en`, `zh` or `multi`.
@@ -76,6 +76,7 @@ class Preset:
     key_value_dim: int | None = None
     use_gated_activation: bool | None = None
     tie_embedding_weights: bool | None = None
+    conv_kernel_size: int | None = None
 
     @property
     def backbone_config(self) -> dict[str, int | float | str]:
@@ -114,6 +115,7 @@ _BACKBONE = (
     "key_value_dim",
     "use_gated_activation",
     "tie_embedding_weights",
+    "conv_kernel_size",
 )
 _TRUTH = {"yes": True, "no": False, "": None}
 _PARSE = {

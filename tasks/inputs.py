@@ -26,7 +26,7 @@ def check_samples(task, x, y=None):
         ValueError: nothing in x, something that is not a string, columns of different length, impossible targets.
     """
     if task.preprocessor is None:
-        x = check_token_ids(x, task.backbone.vocabulary_size, task.backbone.max_sequence_length)
+        x = check_token_ids(x, task.backbone.vocabulary_size, task.backbone.longest_row)
         sizes = {name: len(array) for name, array in x.items()}
     else:
         columns = task.text_columns(x)

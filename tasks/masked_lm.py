@@ -25,9 +25,14 @@ class MaskedLM(Task, keras_hub.models.MaskedLM):
     Args:
         backbone: a garden backbone with a `token_embedding` to tie to.
         preprocessor: from strings to masked inputs; None to feed ids and `mask_positions`.
+        mask_decoder: whether the backbone's decoder of masks stands in front of the head, as in DeBERTa's pretraining
+            (He et al. 2020, section 3.2). `from_preset` takes it where the checkpoint has its positions.
 
     Returns:
         Logits (b, p, v) at `mask_positions` (b, p).
+
+    Raises:
+        ValueError: `mask_decoder` for a backbone that has none.
 
     ```python
     masked_lm = garden.tasks.MaskedLM.from_preset("bert_base_en_uncased")
@@ -37,9 +42,11 @@ class MaskedLM(Task, keras_hub.models.MaskedLM):
 
     needs = "a family that is trained to fill masks"
 
-    def __init__(self, backbone, preprocessor=None, **kwargs):
+    def __init__(self, backbone, preprocessor=None, mask_decoder=False, **kwargs):
         self.backbone = backbone
         self.preprocessor = preprocessor
+        if mask_decoder and not backbone.mask_queries:
+            raise ValueError(f"A {type(backbone).__name__} has no decoder of masks: leave mask_decoder out.")
         self.head = backbone.masked_lm_head(
             backbone.token_embedding,
             backbone.activation,
@@ -48,7 +55,12 @@ class MaskedLM(Task, keras_hub.models.MaskedLM):
             name="masked_lm",
         )
         inputs = {**backbone.input, "mask_positions": keras.Input((None,), dtype="int32", name="mask_positions")}
-        sequence = backbone(backbone.input)[self.reads]
+        self.queries = None
+        if mask_decoder:
+            self.queries = backbone.mask_queries(dtype=backbone.dtype_policy, name="mask_queries")
+            sequence = backbone.decode_masks(self.queries, backbone.input)
+        else:
+            sequence = backbone(backbone.input)[self.reads]
         super().__init__(inputs=inputs, outputs=self.head(sequence, inputs["mask_positions"]), **kwargs)
 
     @classmethod
@@ -83,6 +95,14 @@ class MaskedLM(Task, keras_hub.models.MaskedLM):
     @property
     def num_outputs(self):
         return self.backbone.vocabulary_size
+
+    @classmethod
+    def complete(cls, arguments, checkpoint):
+        published = checkpoint.holds("mask_queries/position_embedding/embeddings", "MaskedLM")
+        return {"mask_decoder": True, **arguments} if published else arguments
+
+    def get_config(self):
+        return {**super().get_config(), "mask_decoder": self.queries is not None}
 
     def check_targets(self, y):
         return y if y is None or self.preprocessor else check_labels(y, self.num_outputs)

@@ -3,8 +3,6 @@
 import keras
 import keras_hub
 
-from garden.layers import TokenHead
-
 from .task import Task
 
 
@@ -29,8 +27,10 @@ class ReplacedTokenDetector(Task, keras_hub.models.Task):
     def __init__(self, backbone, preprocessor=None, **kwargs):
         self.backbone = backbone
         self.preprocessor = preprocessor
-        self.head = TokenHead(1, backbone.activation, dtype=backbone.dtype_policy, name="replaced_token")
-        logits = self.head(backbone(backbone.input)[self.reads])
+        self.head = backbone.replaced_token_head(
+            1, backbone.activation, dtype=backbone.dtype_policy, name="replaced_token"
+        )
+        logits = self.head(backbone(backbone.input)[self.reads], backbone.input["padding_mask"])
         super().__init__(inputs=backbone.input, outputs=keras.ops.squeeze(logits, axis=-1), **kwargs)
 
     def compile(self, optimizer="auto", loss="auto", **kwargs):

@@ -141,7 +141,7 @@ class Task(Kept):
         data = super().preprocess_samples(x, y, sample_weight)
         x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(data)
         if self.preprocessor is None:
-            x = check_token_ids(x, self.backbone.vocabulary_size, self.backbone.max_sequence_length)
+            x = check_token_ids(x, self.backbone.vocabulary_size, self.backbone.longest_row)
         return keras.utils.pack_x_y_sample_weight(x, self.check_targets(y), sample_weight)
 
     def text_columns(self, x) -> tuple[np.ndarray, ...]:
@@ -164,7 +164,7 @@ class Task(Kept):
     def _check_preprocessor(self):
         if self.preprocessor is None:
             return
-        length, limit = self.preprocessor.sequence_length, self.backbone.max_sequence_length
+        length, limit = self.preprocessor.sequence_length, self.backbone.longest_row
         if limit is not None and length > limit:
             raise ValueError(
                 f"sequence_length={length} is more than this backbone's {limit} positions: use at most {limit}."

@@ -89,15 +89,15 @@ class FamilyRow:
         common = {task: getattr(transformers, family + name) for task, name in self.common_heads.items()}
         return self.own_heads | common
 
+    @property
+    def is_limited(self) -> bool:
+        """Whether a table of positions limits its rows."""
+        return self.backbone.longest_row is not None and self.arguments.get("max_sequence_length", 0) is not None
+
     def build(self, **changes):
         """A small model of garden's with random weights."""
         arguments = {**SMALL, **self.arguments}
         return self.backbone(**{name: value for name, value in arguments.items() if value is not None} | changes)
-
-    @property
-    def is_limited(self) -> bool:
-        """Whether a table of positions limits its rows."""
-        return self.arguments.get("max_sequence_length", 0) is not None
 
     def padded(self, mask) -> np.ndarray:
         """A mask (b, t) of right padding, with the padding where the tokenizer puts it, which heads may rely on."""
@@ -186,18 +186,18 @@ def write_words(folder, size: int) -> None:
     (folder / "vocab.txt").write_text("".join(f"{word}\n" for word in words), "utf-8")
 
 
+def write_deberta(folder, size: int) -> None:
+    """DeBERTa's byte pairs."""
+    write_byte_pairs(folder, size, first=("[PAD]", "[CLS]", "[SEP]", "[UNK]"), last="[MASK]")
+
+
 @functools.cache
-def _pieces(control_symbols: str = "") -> bytes:
+def _pieces(**special) -> bytes:
     """A SentencePiece model of the letters of some words and a few of their pieces."""
     model = io.BytesIO()
     lines = iter([f"w{i} nothing MASK W{i}" for i in range(10)] * 9)
     sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=lines,
-        model_writer=model,
-        vocab_size=40,
-        hard_vocab_limit=False,
-        control_symbols=control_symbols,
-        minloglevel=2,
+        sentence_iterator=lines, model_writer=model, vocab_size=40, hard_vocab_limit=False, minloglevel=2, **special
     )
     return model.getvalue()
 
@@ -227,8 +227,23 @@ def write_pieces(folder, size: int) -> None:
 
 def write_xlnet_pieces(folder, size: int) -> None:
     """XLNet's model file, whose special tokens are its own."""
-    (folder / "spiece.model").write_bytes(_pieces("<cls>,<sep>,<pad>,<mask>,<eod>,<eop>"))
+    (folder / "spiece.model").write_bytes(_pieces(control_symbols="<cls>,<sep>,<pad>,<mask>,<eod>,<eop>"))
 
+
+def write_deberta_v2_pieces(folder, size: int) -> None:
+    """DeBERTa 2's model file, whose first pieces are its special tokens."""
+    names = {"pad": "[PAD]", "bos": "[CLS]", "eos": "[SEP]", "unk": "[UNK]"}
+    ids = {f"{name}_id": i for i, name in enumerate(names)}
+    pieces = {f"{name}_piece": piece for name, piece in names.items()}
+    (folder / "spm.model").write_bytes(_pieces(**ids, **pieces))
+
+
+DEBERTA = {
+    **{name: size for name, size in ODD.items() if name != "type_vocab_size"},
+    "relative_attention": True,
+    "position_biased_input": False,
+    "pos_att_type": ["c2p", "p2c"],
+}
 
 FAMILIES = [
     FamilyRow(
@@ -262,6 +277,35 @@ FAMILIES = [
         own_heads={},
         presets=("albert_tiny_zh_brightmart", "albert_base_zh_brightmart"),
         arguments={"num_segments": 3, "embedding_dim": 24},
+    ),
+    FamilyRow(
+        backbone=garden.DebertaBackbone,
+        config=transformers.DebertaConfig,
+        reference=transformers.DebertaModel,
+        own_heads={
+            tasks.MaskedLM: transformers.DebertaForMaskedLM,
+            tasks.TextClassifier: transformers.DebertaForSequenceClassification,
+        },
+        presets=("deberta_base_en",),
+        # Rows of eleven are longer than the eight distances that have a vector of their own.
+        sizes={**DEBERTA, "type_vocab_size": 0, "max_relative_positions": 8},
+        arguments={"max_relative_positions": 8},
+        write_vocabulary=write_deberta,
+    ),
+    FamilyRow(
+        backbone=garden.DebertaV2Backbone,
+        config=transformers.DebertaV2Config,
+        reference=transformers.DebertaV2Model,
+        own_heads={
+            tasks.MaskedLM: transformers.DebertaV2ForMaskedLM,
+            tasks.TextClassifier: transformers.DebertaV2ForSequenceClassification,
+        },
+        presets=("deberta_v3_extra_small_en",),
+        # Rows of eleven go beyond the buckets, which end at a distance of seven.
+        sizes={**DEBERTA, "max_relative_positions": 8, "position_buckets": 4, "norm_rel_ebd": "layer_norm"}
+        | {"share_att_key": True, "conv_kernel_size": 3, "conv_act": "gelu"},
+        arguments={"max_relative_positions": 8, "bucket_size": 4, "conv_kernel_size": 3},
+        write_vocabulary=write_deberta_v2_pieces,
     ),
     FamilyRow(
         backbone=garden.DistilBertBackbone,

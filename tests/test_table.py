@@ -25,6 +25,16 @@ def bottleneck_parameters(row):
     )
 
 
+def disentangled_parameters(row):
+    """Weights of a DeBERTa: 2 x 512 relative positions; version 1 has projections of its own for them, no key bias."""
+    h, i = row.hidden_dim, row.intermediate_dim
+    first = row.family == "deberta"
+    tables = (row.vocabulary_size + (1024 if first else 512)) * h + (2 if first else 4) * h
+    attention = 6 * h * h + 4 * h if first else 4 * (h * h + h)
+    convolution = row.conv_kernel_size * h * h + 3 * h if row.conv_kernel_size else 0
+    return tables + convolution + row.num_layers * (attention + 2 * h + h * i + i + i * h + h + 2 * h)
+
+
 def decoder_parameters(row):
     """Weights of a GPT: two tables, blocks whose heads may not fill the width, a last norm but in the first GPT."""
     h, i = row.hidden_dim, row.intermediate_dim
@@ -78,6 +88,8 @@ def text_to_text_parameters(row):
 
 
 PARAMETERS = {
+    "deberta": disentangled_parameters,
+    "deberta_v2": disentangled_parameters,
     "gpt": decoder_parameters,
     "gpt2": decoder_parameters,
     "gpt3": decoder_parameters,
@@ -146,6 +158,8 @@ def test_the_families_are_complete():
         "albert": 14,
         "bert": 52,
         "brightmart_albert": 4,
+        "deberta": 3,
+        "deberta_v2": 7,
         "distil_bert": 3,
         "electra": 25,
         "ernie": 15,
