@@ -1,7 +1,8 @@
 """Relative positions in buckets: the farther two tokens are apart, the coarser."""
 
+import math
+
 import keras
-import numpy as np
 from keras import layers, ops
 
 from .initializers import truncated_normal
@@ -19,15 +20,20 @@ def log_buckets(num_buckets, max_distance):
         max_distance: m; the distance m - 1 falls into the last bucket, B - 1, and m into B, as all beyond it do.
 
     Returns:
-        int32 NumPy array (m + 1,).
+        A list of m + 1 numbers.
 
     >>> from garden.layers import log_buckets
-    >>> log_buckets(4, 8).tolist()
+    >>> log_buckets(4, 8)
     [0, 1, 2, 3, 3, 3, 3, 3, 4]
     """
-    distance, half = np.arange(max_distance + 1), num_buckets // 2
-    share = np.log(np.maximum(distance, half) / half) / np.log((max_distance - 1) / half)
-    return np.where(distance <= half, distance, np.ceil(share * (half - 1)) + half).astype("int32")
+    half = num_buckets // 2
+    farthest = math.log((max_distance - 1) / half)
+
+    def bucket(distance):
+        share = math.log(max(distance, half) / half) / farthest
+        return distance if distance <= half else math.ceil(share * (half - 1)) + half
+
+    return [bucket(distance) for distance in range(max_distance + 1)]
 
 
 @keras.saving.register_keras_serializable("garden")
@@ -60,7 +66,7 @@ class RelativeEmbedding(layers.Layer):
     ):
         super().__init__(**kwargs)
         self.bucket_size = bucket_size
-        self.buckets = log_buckets(bucket_size, max_distance) if max_distance else np.arange(bucket_size + 1)
+        self.buckets = log_buckets(bucket_size, max_distance) if max_distance else list(range(bucket_size + 1))
         self.table = layers.Embedding(
             2 * bucket_size,
             hidden_dim,
@@ -90,13 +96,15 @@ class RelativeEmbedding(layers.Layer):
         """The first row that rows of a length need, and the one behind the last."""
         if not isinstance(length, int):  # TensorFlow may not know it yet
             return 0, 2 * self.bucket_size
-        farthest = int(self.buckets[min(length - 1, len(self.buckets) - 1)])
+        farthest = self.buckets[min(length - 1, len(self.buckets) - 1)]
         return max(self.bucket_size - farthest, 0), min(self.bucket_size + farthest + 1, 2 * self.bucket_size)
 
     def rows(self, distances):
         """The row of every distance, int32."""
-        buckets = ops.take(self.buckets, ops.minimum(ops.abs(distances), len(self.buckets) - 1))
-        rows = self.bucket_size + ops.sign(distances) * ops.cast(buckets, "int32")
+        buckets = ops.take(
+            ops.convert_to_tensor(self.buckets, "int32"), ops.minimum(ops.abs(distances), len(self.buckets) - 1)
+        )
+        rows = self.bucket_size + ops.sign(distances) * buckets
         return ops.clip(rows, 0, 2 * self.bucket_size - 1)
 
     def compute_output_spec(self, padding_mask):
