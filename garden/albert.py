@@ -3,7 +3,7 @@
 import keras
 
 from garden.albert_tokenizers import AlbertSentencePieceTokenizer, AlbertTokenizer
-from garden.encoder import Encoder, post_norm_blocks
+from garden.encoder import Encoder, transformer_blocks
 from garden.layers import Embeddings, Pooler
 
 
@@ -88,7 +88,7 @@ class AlbertBackbone(Encoder):
         )
         sizes = (num_heads, intermediate_dim, activation, dropout, attention_dropout, layer_norm_epsilon, dtype)
         self.groups = [
-            post_norm_blocks(num_inner_repetitions, *sizes, name=f"group_{g}_block") for g in range(num_groups)
+            transformer_blocks(num_inner_repetitions, *sizes, name=f"group_{g}_block") for g in range(num_groups)
         ]
         self.pooler = Pooler(hidden_dim, dtype=dtype, name="pooler")
         super().__init__(dtype, **kwargs)

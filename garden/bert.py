@@ -2,7 +2,7 @@
 
 import keras
 
-from garden.encoder import Encoder, post_norm_blocks
+from garden.encoder import Encoder, transformer_blocks
 from garden.layers import Embeddings, Pooler
 from garden.tokenizers import BertTokenizer
 
@@ -71,7 +71,7 @@ class BertBackbone(Encoder):
             dtype=dtype,
             name="embeddings",
         )
-        self.blocks = post_norm_blocks(
+        self.blocks = transformer_blocks(
             num_layers, num_heads, intermediate_dim, activation, dropout, attention_dropout, layer_norm_epsilon, dtype
         )
         self.pooler = Pooler(hidden_dim, dtype=dtype, name="pooler")

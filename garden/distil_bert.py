@@ -2,7 +2,7 @@
 
 import keras
 
-from garden.encoder import Encoder, post_norm_blocks
+from garden.encoder import Encoder, transformer_blocks
 from garden.layers import Embeddings, PostNormBlock
 from garden.tokenizers import BertTokenizer
 
@@ -86,7 +86,7 @@ class DistilBertBackbone(Encoder):
             dtype=dtype,
             name="embeddings",
         )
-        self.blocks = post_norm_blocks(
+        self.blocks = transformer_blocks(
             num_layers,
             num_heads,
             intermediate_dim,

@@ -2,7 +2,7 @@
 
 import keras
 
-from garden.encoder import Encoder, post_norm_blocks
+from garden.encoder import Encoder, transformer_blocks
 from garden.layers import Embeddings
 from garden.tokenizers import BertTokenizer
 
@@ -80,7 +80,7 @@ class ElectraBackbone(Encoder):
             dtype=dtype,
             name="embeddings",
         )
-        self.blocks = post_norm_blocks(
+        self.blocks = transformer_blocks(
             num_layers, num_heads, intermediate_dim, activation, dropout, attention_dropout, layer_norm_epsilon, dtype
         )
         super().__init__(dtype, **kwargs)

@@ -32,7 +32,7 @@ class Encoder(Backbone):
         return self.embeddings(*ids)
 
 
-def post_norm_blocks(
+def transformer_blocks(
     num_layers,
     num_heads,
     intermediate_dim,
@@ -63,8 +63,8 @@ def post_norm_blocks(
     Returns:
         A list of blocks.
 
-    >>> from garden.encoder import post_norm_blocks
-    >>> [block.name for block in post_norm_blocks(2, 2, 16, "gelu_erf", 0.1, None, 1e-12)]
+    >>> from garden.encoder import transformer_blocks
+    >>> [block.name for block in transformer_blocks(2, 2, 16, "gelu_erf", 0.1, None, 1e-12)]
     ['block_0', 'block_1']
     """
     attention_dropout = dropout if attention_dropout is None else attention_dropout

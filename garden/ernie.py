@@ -3,7 +3,7 @@
 import keras
 from keras import layers
 
-from garden.encoder import Encoder, post_norm_blocks
+from garden.encoder import Encoder, transformer_blocks
 from garden.ernie_tiny import ErnieTinyTokenizer
 from garden.layers import Embeddings, Pooler, truncated_normal
 from garden.tokenizers import BertTokenizer
@@ -136,7 +136,7 @@ class ErnieBackbone(Encoder):
         self.embeddings = (
             TaskEmbeddings(num_task_types, task_type, **tables) if num_task_types else Embeddings(**tables)
         )
-        self.blocks = post_norm_blocks(
+        self.blocks = transformer_blocks(
             num_layers, num_heads, intermediate_dim, activation, dropout, attention_dropout, layer_norm_epsilon, dtype
         )
         self.pooler = Pooler(hidden_dim, dtype=dtype, name="pooler")

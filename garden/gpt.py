@@ -3,7 +3,7 @@
 import keras
 
 from garden.decoder import Decoder
-from garden.encoder import post_norm_blocks
+from garden.encoder import transformer_blocks
 from garden.gpt_tokenizers import GptTokenizer
 from garden.layers import Embeddings
 
@@ -67,7 +67,7 @@ class GptBackbone(Decoder):
             dtype=dtype,
             name="embeddings",
         )
-        self.blocks = post_norm_blocks(
+        self.blocks = transformer_blocks(
             num_layers, num_heads, intermediate_dim, activation, dropout, attention_dropout, layer_norm_epsilon, dtype
         )
         super().__init__(dtype, **kwargs)

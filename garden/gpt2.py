@@ -3,7 +3,7 @@
 import keras
 
 from garden.decoder import Decoder
-from garden.encoder import post_norm_blocks
+from garden.encoder import transformer_blocks
 from garden.gpt_tokenizers import Gpt2Tokenizer
 from garden.layers import Embeddings, PreNormBlock, normalization
 
@@ -69,7 +69,7 @@ class Gpt2Backbone(Decoder):
             dtype=dtype,
             name="embeddings",
         )
-        self.blocks = post_norm_blocks(
+        self.blocks = transformer_blocks(
             num_layers,
             num_heads,
             intermediate_dim,

@@ -4,7 +4,7 @@ import keras
 import tokenizers as rust
 
 from garden.byte_pair import BytePairTokenizer
-from garden.encoder import Encoder, post_norm_blocks
+from garden.encoder import Encoder, transformer_blocks
 from garden.layers import Embeddings
 from garden.sentence_piece import SentencePieceTokenizer
 
@@ -98,7 +98,7 @@ class RobertaBackbone(Encoder):
             dtype=dtype,
             name="embeddings",
         )
-        self.blocks = post_norm_blocks(
+        self.blocks = transformer_blocks(
             num_layers, num_heads, intermediate_dim, activation, dropout, attention_dropout, layer_norm_epsilon, dtype
         )
         super().__init__(dtype, **kwargs)

@@ -210,10 +210,6 @@ class XLAttention(Attention):
     def explicit(self, x, attention_mask=None, training=None, source=None, memory=None, **terms):
         return super().explicit(x, attention_mask, training, behind(memory, x if source is None else source), **terms)
 
-    def remember(self, memory):
-        """The keys and values of a memory (b, m, d), the first m places of a cache: float (b, 2, m, n, h)."""
-        return ops.stack([split_heads(dense(memory), self.num_heads) for dense in (self.key, self.value)], axis=1)
-
     def attend(self, query, key, value, mask=None, training=None, **terms):
         if training and self.dropout.rate > 0:
             return self.weigh(query, key, value, mask, training, **terms)[0]
