@@ -171,6 +171,10 @@ class Attention(layers.Layer):
         """The context (b, t, n, h), fused where no probability is dropped."""
         if training and self.dropout.rate > 0:
             return self.weigh(query, key, value, mask, training, bias=bias)[0]
+        if keras.backend.backend() == "jax" and keras.backend.standardize_dtype(query.dtype) == "float16":
+            # Its fused attention asks for products of float16 that JAX compiles for GPUs only.
+            probs = masked_softmax(Attention.scores(self, query, key, bias), mask)
+            return Attention.mix(self, probs, value)
         if bias is not None and mask is not None:  # one of the two is all that PyTorch's fused attention takes
             bias, mask = ops.where(mask, bias, fill(bias.dtype)), None
         return ops.dot_product_attention(query, key, value, bias=bias, mask=mask, scale=1 / self.divisor(query))
