@@ -357,7 +357,7 @@ def test_what_cannot_be_built_says_why():
         MOBILE.build(bottleneck_dim=None)
     with pytest.raises(ValueError, match="no attention_input='none'; there are shared_bottleneck, bottleneck, input"):
         MOBILE.build(attention_input="none")
-    with pytest.raises(ValueError, match="no normalization 'batch_norm'; there are layer_norm, no_norm"):
+    with pytest.raises(ValueError, match="no normalization 'batch_norm'; there are layer_norm, rms_norm"):
         MOBILE.build(normalization="batch_norm")
     with pytest.raises(ValueError, match="num_feedforwards=0 has to be at least 1"):
         MOBILE.build(num_feedforwards=0)
