@@ -489,6 +489,8 @@ FAMILIES = [
 
 # The families that transformers has too.
 TWINS = [row for row in FAMILIES if row.reference]
+# Those on which heads for understanding stand.
+ENCODERS = [row for row in FAMILIES if row.backbone.is_encoder]
 
 # Where the reference counts positions from another number than 0.
 FIRST_POSITION = {"roberta": 2, "xlm-roberta": 2}

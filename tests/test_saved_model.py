@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from families import FAMILIES, gap
+from families import ENCODERS, FAMILIES, gap
 
 from garden import tasks
 
@@ -42,7 +42,7 @@ def test_an_embedder_serves_no_pairs_as_one_text(tmp_path, monkeypatch):
     assert gap(served.serve(tf.constant(TEXTS)), model.embed(TEXTS)) <= 1e-5
 
 
-@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.backbone.__name__)
+@pytest.mark.parametrize("family", ENCODERS, ids=lambda family: family.backbone.__name__)
 def test_strings_in_and_the_same_logits_out(family, tmp_path, monkeypatch):
     monkeypatch.setattr("garden.tasks.saved_model.TensorFlowForm", Rows)
     cls = tasks.TextClassifier.for_backbone(family.backbone)
