@@ -100,6 +100,21 @@ class RecurrentModel(FunctionalModel):
     """
 
     def call(self, inputs, *args, **kwargs):
+        self.check_memory(inputs)
+        return super().call(inputs, *args, **kwargs)
+
+    def predict(self, x, *args, **kwargs):
+        self.check_memory(x)  # here too: TensorFlow forgets shapes when it compiles
+        return super().predict(x, *args, **kwargs)
+
+    def predict_on_batch(self, x):
+        self.check_memory(x)
+        return super().predict_on_batch(x)
+
+    def check_memory(self, inputs):
+        """Raises ValueError where a memory's shape does not fit the rows and the mask beside it, or the model."""
+        if not isinstance(inputs, dict):
+            return
         _, layers, _, width = self.input["memory"].shape
         rows, places = inputs["token_ids"].shape[0], inputs["memory_mask"].shape[-1]
         wanted, found = (rows, layers, places, width), tuple(inputs["memory"].shape)
@@ -108,4 +123,3 @@ class RecurrentModel(FunctionalModel):
                 f"The memory has the shape {found}, but with {rows} rows and a memory_mask of {places} places it must "
                 f"be {wanted}: take `empty_memory`, or what the last segment gave."
             )
-        return super().call(inputs, *args, **kwargs)

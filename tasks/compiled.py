@@ -37,8 +37,8 @@ def _torch(function, variables, seeds):
 def _tensorflow(function, variables, seeds):
     import tensorflow as tf
 
-    # Numbers become tensors, lest every new one compile anew.
-    traced = tf.function(function, reduce_retracing=True)
+    # Numbers become tensors, lest every new one compile anew; a shape stays known, lest a length be None.
+    traced = tf.function(function)
     return lambda *args: traced(*keras.tree.map_structure(tf.convert_to_tensor, args))
 
 

@@ -129,6 +129,6 @@ def test_a_memory_of_the_wrong_shape_is_named_and_harms_nothing(memory, mask):
     x = {"token_ids": ids, "padding_mask": np.ones_like(ids)}
     wrong = {"memory": np.zeros(memory, "float32"), "memory_mask": np.ones(mask, "int32")}
     before = run(model, {**x, **backbone.empty_memory(1)})["sequence_output"]
-    with pytest.raises(ValueError, match="it must be|expected shape"):
-        run(model, {**x, **wrong})
+    with pytest.raises(ValueError, match="it must be"):
+        model.predict({**x, **wrong}, verbose=0)
     assert gap(run(model, {**x, **backbone.empty_memory(1)})["sequence_output"], before) == 0
