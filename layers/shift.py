@@ -23,7 +23,7 @@ def relative_shift(scores, length):
     >>> np.array(relative_shift(distances, 5))[0, 0].astype(int).tolist()
     [[2, 1, 0, -1, -2], [3, 2, 1, 0, -1], [4, 3, 2, 1, 0]]
     """
-    heads = scores.shape[1]
+    heads = ops.shape(scores)[1]
     queries, columns = ops.shape(scores)[2], ops.shape(scores)[3]
     if not (isinstance(columns, int) and isinstance(length, int) and columns > length):
         scores, columns = ops.pad(scores, ((0, 0), (0, 0), (0, 0), (0, 1))), columns + 1
@@ -74,7 +74,7 @@ def relative_scores(x, positions):
     >>> np.array(relative_scores(np.ones((1, 3, 1, 1), "float32"), vectors))[0, 0].astype(int).tolist()
     [[0, -1, -2], [1, 0, -1], [2, 1, 0]]
     """
-    (blocks, _, heads, width), length = positions.shape, ops.shape(x)[1]
+    (blocks, _, heads, width), length = ops.shape(positions), ops.shape(x)[1]
     queries = length // blocks
     x = ops.reshape(x, (-1, blocks, queries, heads, width))
     scores = ops.einsum("bcjnh,crnh->bncjr", x, positions)

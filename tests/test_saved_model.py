@@ -54,7 +54,7 @@ def test_strings_in_and_the_same_logits_out(family, tmp_path, monkeypatch):
             tasks.export_saved_model(model, tmp_path / "served")
         return
     if not family.word_piece:
-        with pytest.raises(ValueError, match="can hold WordPiece only, not (Xlm)?RobertaTokenizer"):
+        with pytest.raises(ValueError, match="can hold WordPiece only, not \w+Tokenizer"):
             tasks.export_saved_model(model, tmp_path / "served")
         return
     rng = np.random.default_rng(0)
