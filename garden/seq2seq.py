@@ -124,7 +124,7 @@ class Seq2Seq(Encoding, Backbone):
             memory = block.cross_attention.remember(encoded)
             batch, _, _, heads, head_dim = ops.shape(memory)
             blocks.append((ops.zeros((batch, 2, length, heads, head_dim), memory.dtype), memory))
-        return {"blocks": blocks, "padding_mask": ops.convert_to_tensor(encoder_padding_mask)}
+        return {"blocks": blocks, "padding_mask": ops.cast(encoder_padding_mask, "int32")}
 
     def cached(self, token_ids, cache: dict, index):
         """The decoder's hidden states of the tokens from place `index` on, without padding before them.
