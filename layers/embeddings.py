@@ -142,10 +142,10 @@ class TokenEmbeddings(layers.Layer):
     Returns:
         float (b, t, d).
 
-    >>> import numpy as np
+    >>> import keras, numpy as np
     >>> from garden.layers import TokenEmbeddings
     >>> x = TokenEmbeddings(10, 4)(np.array([[5, 6]]), np.array([[1, 0]]))
-    >>> x.shape == (1, 2, 4), float(np.abs(np.array(x)[0, 1]).max())
+    >>> x.shape == (1, 2, 4), float(keras.ops.convert_to_numpy(x)[0, 1].max())
     (True, 0.0)
     """
 
