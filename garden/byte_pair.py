@@ -59,8 +59,8 @@ class BytePairTokenizer(Tokenizer):
             self.set_vocabulary_and_merges(vocabulary, merges)
 
     def _post_processor(self, ids: dict[str, int]):
-        """The Rust part that frames a text or a pair with special tokens, given the id of every token."""
-        raise NotImplementedError(f"{type(self).__name__} does not say how a text is framed.")
+        """The Rust part that frames a text with special tokens, given the id of every token; here no frame."""
+        return rust.processors.ByteLevel(trim_offsets=False)
 
     @classmethod
     def from_files(cls, folder: str | Path, defaults: Mapping = MappingProxyType({}), **kwargs) -> "BytePairTokenizer":

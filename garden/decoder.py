@@ -93,11 +93,35 @@ class Decoder(Cached, Backbone):
         """
         places = index + ops.arange(token_ids.shape[1], dtype="int32")
         x = self.embeddings(token_ids, ops.broadcast_to(places, ops.shape(token_ids)))
-        distance = places[:, None] - ops.arange(cache[0].shape[2], dtype="int32")
-        filled = []
-        for block, mask, held in zip(
-            self.blocks, self.masks((distance >= 0)[None, None], distance), cache, strict=True
-        ):
-            x, held = block.cached(x, held, index, attention_mask=mask)
-            filled.append(held)
+        x, filled = through_cache(self.blocks, x, cache, index, self.masks)
         return self.normalized(x), filled
+
+
+def through_cache(blocks, x, cache: list, index, masks=None, **terms):
+    """One step of decoding through blocks in turn.
+
+    Args:
+        blocks: the blocks.
+        x: float (b, t, d), the tokens from place `index` on.
+        cache: for each block float (b, 2, s, n, h).
+        index: int scalar, the place of x's first token.
+        masks: as `Cached.masks`; None lets every block see all that lies behind.
+        **terms: further arguments of the attentions.
+
+    Returns:
+        float (b, t, d), and the cache with these tokens in it.
+
+    >>> import numpy as np, garden
+    >>> from garden.decoder import through_cache
+    >>> model = garden.Gpt2Backbone(9, num_layers=1, num_heads=2, hidden_dim=8, intermediate_dim=16)
+    >>> through_cache(model.blocks, np.ones((1, 2, 8), "float32"), model.empty_cache(1, 4), 0)[0].shape == (1, 2, 8)
+    True
+    """
+    places = index + ops.arange(x.shape[1], dtype="int32")
+    distance = places[:, None] - ops.arange(cache[0].shape[2], dtype="int32")
+    behind, filled = (distance >= 0)[None, None], []
+    shown = masks(behind, distance) if masks else [behind] * len(blocks)
+    for block, mask, held in zip(blocks, shown, cache, strict=True):
+        x, held = block.cached(x, held, index, attention_mask=mask, **terms)
+        filled.append(held)
+    return x, filled

@@ -45,7 +45,7 @@ def transformer_blocks(
     head_dim=None,
     name="block",
 ):
-    """The blocks of an encoder, `block_0` to the last.
+    """The blocks of one stack with plain attention, `block_0` to the last.
 
     Args:
         num_layers: how many.

@@ -10,7 +10,7 @@ import keras
 import numpy as np
 from keras import layers
 
-from garden.decoder import Cached
+from garden.decoder import Cached, through_cache
 from garden.layers import (
     FeedForward,
     LanguageModelHead,
@@ -25,7 +25,6 @@ from garden.layers import (
 )
 from garden.recurrent import RecurrentBackbone
 from garden.tokenizers import BertTokenizer
-from garden.transformer_xl import through_cache
 
 
 @keras.saving.register_keras_serializable("garden")
@@ -232,9 +231,13 @@ class Ernie3GenerationBackbone(Cached, Ernie3):
 
     def cached(self, token_ids, cache, index):
         universal, specific = cache[: self.num_layers], cache[self.num_layers :]
+        stands = {"keys": cache[0].shape[2], "last": index + token_ids.shape[1] - 1}
         x = self.embeddings(token_ids)
-        x, universal = through_cache(self.universal_blocks, x, universal, index, self.universal_positions)
-        x, specific = through_cache(self.task_blocks, self.across(x), specific, index, self.task_positions)
+        relative = self.universal_positions(x, **stands)
+        x, universal = through_cache(self.universal_blocks, x, universal, index, relative=relative)
+        x = self.across(x)
+        relative = self.task_positions(x, **stands)
+        x, specific = through_cache(self.task_blocks, x, specific, index, relative=relative)
         return x, [*universal, *specific]
 
 

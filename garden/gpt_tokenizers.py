@@ -29,9 +29,6 @@ class Gpt2Tokenizer(BytePairTokenizer):
     special_names = dict.fromkeys(("pad_token", "unk_token", "start_token", "end_token"), "<|endoftext|>")
     numbers_segments = False
 
-    def _post_processor(self, ids):
-        return rust.processors.ByteLevel(trim_offsets=False)
-
 
 @keras.saving.register_keras_serializable("garden")
 class GptTokenizer(BytePairTokenizer):

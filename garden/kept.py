@@ -6,7 +6,7 @@ import keras
 
 
 class Kept:
-    """Mixin before a `keras.Model` whose `fit`, `evaluate` and `predict` leave a whole model behind an error.
+    """Mixin before a `keras.Model`: what trains, measures and predicts leaves a whole model behind an error.
 
     Keras's JAX trainer takes the weights out of the model while it computes. An error in between, or a Ctrl-C, would
     lose them, and whatever came next would fail with "'NoneType' object is not callable".
@@ -36,6 +36,14 @@ class Kept:
     def predict(self, *args, **kwargs):
         with weights_kept(self):
             return super().predict(*args, **kwargs)
+
+    def train_on_batch(self, *args, **kwargs):
+        with weights_kept(self):
+            return super().train_on_batch(*args, **kwargs)
+
+    def test_on_batch(self, *args, **kwargs):
+        with weights_kept(self):
+            return super().test_on_batch(*args, **kwargs)
 
     def predict_on_batch(self, *args, **kwargs):
         with weights_kept(self):

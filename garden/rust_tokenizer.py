@@ -75,8 +75,8 @@ class Tokenizer(keras_hub.tokenizers.Tokenizer):
         return True
 
     def save_published(self, folder: Path) -> dict:
-        """Writes the vocabulary as it is published; returns the settings for the folder's tokenizer_config.json."""
-        raise NotImplementedError(f"{type(self).__name__} does not say how its vocabulary is published.")
+        """Writes what is published beside tokenizer.json, here nothing; returns what goes to tokenizer_config.json."""
+        return {}
 
     def set_rust(self, tokenizer: rust.Tokenizer | None, vocabulary: list[str] | None) -> None:
         """Takes a finished Rust tokenizer and its tokens by id; None for both while the assets are not loaded."""

@@ -72,8 +72,8 @@ class SentencePieceTokenizer(Tokenizer):
         return []
 
     def _post_processor(self, ids: dict[str, int]):
-        """The Rust part that frames a text or a pair with special tokens, given the id of every token."""
-        raise NotImplementedError(f"{type(self).__name__} does not say how a text is framed.")
+        """The Rust part that frames a text with special tokens, given the id of every token; here no frame."""
+        return None
 
     @classmethod
     def recognises(cls, folder: Path) -> bool:
@@ -117,9 +117,6 @@ class SentencePieceTokenizer(Tokenizer):
 
     def load_assets(self, dir_path: str) -> None:
         self.load_file(Path(dir_path, self.file_assets[0]))
-
-    def save_published(self, folder: Path) -> dict:
-        return {}  # tokenizer.json, which every export has, is all
 
     def get_config(self) -> dict:
         return {**super().get_config(), "special_tokens_in_strings": self.special_tokens_in_strings}

@@ -3,7 +3,7 @@
 import keras
 from keras import layers, ops
 
-from garden.decoder import Cached
+from garden.decoder import Cached, through_cache
 from garden.layers import (
     AdaptiveEmbedding,
     AdaptiveSoftmax,
@@ -152,41 +152,9 @@ class TransformerXlBackbone(Cached, RecurrentBackbone):
         return AdaptiveSoftmax(self.embeddings, self.tie_projections, dtype=self.dtype_policy, name="language_model")
 
     def cached(self, token_ids, cache, index):
-        return through_cache(self.blocks, self.embeddings(token_ids), cache, index, self.relative_positions, self.masks)
-
-
-def through_cache(blocks, x, cache: list, index, relative_positions, masks=None):
-    """One step of decoding through blocks whose attention is relative.
-
-    Args:
-        blocks: their attention is a `garden.layers.XLAttention`.
-        x: float (b, t, d), the tokens from place `index` on.
-        cache: for each block float (b, 2, s, n, h).
-        index: int scalar, the place of x's first token.
-        relative_positions: the model's causal `garden.layers.RelativePositions`.
-        masks: as `garden.decoder.Cached.masks`; None lets every block see all that lies behind.
-
-    Returns:
-        float (b, t, d), and the cache with these tokens in it.
-
-    >>> import numpy as np, garden
-    >>> from garden.transformer_xl import through_cache
-    >>> model = garden.TransformerXlBackbone(9, num_layers=1, num_heads=2, hidden_dim=8, intermediate_dim=16)
-    >>> x = model.embeddings(np.array([[5, 6]]))
-    >>> through_cache(model.blocks, x, model.empty_cache(1, 4), 0, model.relative_positions)[0].shape == (1, 2, 8)
-    True
-    """
-    length, places = x.shape[1], cache[0].shape[2]
-    distance = index + ops.arange(length, dtype="int32")[:, None] - ops.arange(places, dtype="int32")
-    behind = (distance >= 0)[None, None]
-    # Of what the cache holds beside these tokens the table reads the number of places only.
-    relative = relative_positions(x, memory=cache[0][:, 0, length:, 0], last=index + length - 1)
-    filled = []
-    shown = masks(behind, distance) if masks else [behind] * len(blocks)
-    for block, mask, held in zip(blocks, shown, cache, strict=True):
-        x, held = block.cached(x, held, index, attention_mask=mask, relative=relative)
-        filled.append(held)
-    return x, filled
+        x = self.embeddings(token_ids)
+        relative = self.relative_positions(x, keys=cache[0].shape[2], last=index + x.shape[1] - 1)
+        return through_cache(self.blocks, x, cache, index, self.masks, relative=relative)
 
 
 TransformerXlTokenizer.backbone_cls = TransformerXlBackbone

@@ -30,7 +30,7 @@ class TwoStreamDecoding(Cached):
         h = self.embeddings(inputs["token_ids"])
         g = self.embeddings.mask_embedding(h)
         mask = causal_mask(inputs["padding_mask"])
-        here, ahead = (self.relative_positions(h, ahead=places) for places in (0, 1))
+        here, ahead = (self.relative_positions(h, ahead=by) for by in (0, 1))
         for block in self.blocks:
             g = block(g, attention_mask=mask, source=h, relative=ahead)
             h = block(h, attention_mask=mask, relative=here)
@@ -43,13 +43,11 @@ class TwoStreamDecoding(Cached):
     def cached(self, token_ids, cache: list, index):
         """`next_token_states` of the tokens from place `index` on, and the cache with them; see `garden.Decoder`."""
         length, places = token_ids.shape[1], cache[0].shape[2]
-        last = index + length - 1
         mask = (index + ops.arange(length)[:, None] >= ops.arange(places))[None, None]
         h = self.embeddings(token_ids)
         g = self.embeddings.mask_embedding(h)
-        # Of what the cache holds beside these tokens the table reads the number of places only.
-        others = cache[0][:, 0, length:, 0]
-        here, ahead = (self.relative_positions(h, memory=others, last=last, ahead=places) for places in (0, 1))
+        stands = {"keys": places, "last": index + length - 1}
+        here, ahead = (self.relative_positions(h, **stands, ahead=by) for by in (0, 1))
         filled = []
         for block, held in zip(self.blocks, cache, strict=True):
             h, held = block.cached(h, held, index, attention_mask=mask, relative=here)

@@ -56,6 +56,7 @@ class Block(layers.Layer):
 
     def residual(self, x, sublayer, norm, training=None):
         """x (b, t, d) -> x plus the sublayer's output, with the norm where the subclass wants it."""
+        # Abstract; see `garden.Backbone.assemble` for why abc does not say it.
         raise NotImplementedError("Use PostNormBlock or PreNormBlock: a Block does not say where its norm stands.")
 
     def sublayers(self, x, attend, training=None):

@@ -67,6 +67,7 @@ class RelativePositions(layers.Layer):
     Call arguments:
         x: float (b, t, d), the queries, of which only the shape is read.
         memory: float (b, m, d), the earlier segments, of which only the shape is read; None means none.
+        keys: s, the number of keys; None means those of x and of the memory.
         last: see `relative_distances`.
         ahead: how many places the queries stand ahead of x.
 
@@ -97,9 +98,10 @@ class RelativePositions(layers.Layer):
             )
         self.built = True
 
-    def call(self, x, memory=None, last=None, ahead=0, training=None):
+    def call(self, x, memory=None, keys=None, last=None, ahead=0, training=None):
         queries = ops.shape(x)[1]
-        keys = queries if memory is None else queries + ops.shape(memory)[1]
+        if keys is None:
+            keys = queries if memory is None else queries + ops.shape(memory)[1]
         distances = relative_distances(queries, keys, self.causal, last) + ahead
         if self.clamp_length:
             distances = ops.clip(distances, -self.clamp_length, self.clamp_length)
@@ -116,7 +118,7 @@ class RelativePositions(layers.Layer):
         forward = ops.arange(rows) < rows // 2
         return ops.where(forward, 1.0, -1.0)[:, None] * distances
 
-    def compute_output_spec(self, x, memory=None, last=None, ahead=0, training=None):
+    def compute_output_spec(self, x, memory=None, keys=None, last=None, ahead=0, training=None):
         rows = x.shape[0] if self.bi_data else 1
         return keras.KerasTensor((rows, None, x.shape[-1]), dtype=self.compute_dtype)
 

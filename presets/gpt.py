@@ -6,7 +6,7 @@ from .derived import Derived
 from .errors import CheckpointError
 from .family import Family, Head
 from .gpt2 import FAMILY as GPT2
-from .gpt2 import HEADS, write_tensors
+from .gpt2 import OTHER_HEADS, write_tensors
 from .gpt2 import read_tensors as read_hugging_face
 
 _BLOCK = ("attn.c_attn", "attn.c_proj", "ln_1", "mlp.c_fc", "mlp.c_proj", "ln_2")  # in the order of OpenAI's arrays
@@ -68,7 +68,7 @@ FAMILY = Family(
     heads={"CausalLM": Head(architecture="OpenAIGPTLMHeadModel", huggingface=())},
     tied={"lm_head.weight": "tokens_embed.weight"},
     ignored={r"\.attn\.bias$": "the causal mask, a buffer", r"^position_ids$": "a buffer, not a weight"}
-    | {rf"^{name}\.": reason for name, reason in HEADS.items()},
+    | {rf"^{name}\.": reason for name, reason in OTHER_HEADS.items()},
     read_config=_read_config,
     write_config=_write_config,
     infer_config=_infer,

@@ -113,7 +113,7 @@ def _infer(tensors):
     return {"model_type": "gpt2", "vocab_size": sizes["n_vocab"], "n_positions": sizes["n_ctx"], **sizes}
 
 
-HEADS = {
+OTHER_HEADS = {
     "score": "a classifier's head",
     "qa_outputs": "a head of another task",
     "classifier": "a head of another task",
@@ -149,7 +149,7 @@ FAMILY = Family(
     heads={"CausalLM": Head(architecture="GPT2LMHeadModel", huggingface=())},
     tied={"lm_head.weight": "wte.weight"},
     ignored={r"\.attn\.(masked_)?bias$": "the causal mask, a buffer"}
-    | {rf"^{name}\.": reason for name, reason in HEADS.items()},
+    | {rf"^{name}\.": reason for name, reason in OTHER_HEADS.items()},
     read_config=_read_config,
     write_config=lambda config: {**config, "embd_pdrop": config["resid_pdrop"]},
     infer_config=_infer,

@@ -3,6 +3,7 @@
 import keras
 import numpy as np
 
+from garden.kept import FunctionalModel
 from garden.layers import AnswerHead
 
 from .beam_decoding import Beams, decode_beams
@@ -76,7 +77,7 @@ class BeamQuestionAnswering(PassageTask):
         outputs = {"start": start, "end": end[:, 0], "null": null}
         super().__init__(inputs={**inputs, "start_positions": given}, outputs=outputs, **kwargs)
         # Not an attribute that Keras tracks: the weights are those of the task already.
-        object.__setattr__(self, "beams", keras.Model(inputs, self.head(sequence, *masks), name="beams"))
+        object.__setattr__(self, "beams", FunctionalModel(inputs, self.head(sequence, *masks), name="beams"))
 
     def compile(self, optimizer="auto", loss="auto", *, metrics="auto", loss_weights="auto", **kwargs):
         """Keras's `compile`; `"auto"` is Adam at 5e-5, and the loss of the three outputs."""

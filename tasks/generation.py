@@ -79,7 +79,8 @@ class Generation(Task):
 
     def check_streaming(self):
         """Raises ValueError where the sampler needs whole rows."""
-        if not hasattr(self.sampler, "get_next_token") or hasattr(self.sampler, "num_beams"):
+        # A sampler with a loop of its own (beam, contrastive) cannot be asked for one token.
+        if type(self.sampler).__call__ is not keras_hub.samplers.Sampler.__call__:
             raise ValueError(f"A {type(self.sampler).__name__} needs whole rows: compile another sampler to stream.")
 
     def streamed(self, token_ids, cache, width: int, stop_token_ids) -> Iterator[str]:

@@ -1,6 +1,7 @@
 """Classification without training: a language model is asked which label word it finds most probable."""
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 
 import numpy as np
 
@@ -64,7 +65,6 @@ class PromptClassifier:
         self._asker = self._find_asker()(model, self.template)
         self._check_labels()
         self.demonstrations = [(example, self._word(name)) for example, name in demonstrations]
-        self._prior = None
 
     def predict_labels(self, x: Sequence[Example], batch_size: int = 16) -> tuple[list[str], np.ndarray]:
         """The most probable class of each example, by name, and the probabilities of all.
@@ -81,7 +81,7 @@ class PromptClassifier:
         """
         scores = self.scores(x, batch_size)
         if self.calibration:
-            scores = scores - self._content_free(batch_size)
+            scores = scores - self._content_free
         probabilities = _softmax(scores)
         names = list(self.labels)
         return [names[i] for i in probabilities.argmax(axis=1)], probabilities.astype("float32")
@@ -110,19 +110,19 @@ class PromptClassifier:
                     scores[i, label] += value
                     counts[i, label] += 1
         scores = scores / counts if self.per_token else scores
-        return scores if self.answer_context is None or not len(rows) else scores - self._context(batch_size)
+        return scores if self.answer_context is None or not len(rows) else scores - self._context
 
-    def _context(self, batch_size):
-        """The labels' scores behind the answer context alone, computed once."""
-        if self._prior is None:
-            template = PromptTemplate(self.answer_context + "{text}")
-            alone = PromptClassifier(self.model, template, self.labels, per_token=self.per_token)
-            self._prior = alone.scores([""], batch_size)
-        return self._prior
+    @cached_property
+    def _context(self):
+        """The labels' scores behind the answer context alone, float64 (1, c)."""
+        template = PromptTemplate(self.answer_context + "{text}")
+        return PromptClassifier(self.model, template, self.labels, per_token=self.per_token).scores([""])
 
-    def _content_free(self, batch_size):
+    @cached_property
+    def _content_free(self):
+        """The logarithm of the labels' mean probability where an example says nothing, float64 (1, c)."""
         examples = [dict.fromkeys(self.template.slots, text) for text in CONTENT_FREE]
-        return np.log(_softmax(self.scores(examples, batch_size)).mean(axis=0, keepdims=True))
+        return np.log(_softmax(self.scores(examples)).mean(axis=0, keepdims=True))
 
     def _find_asker(self):
         kind = next((kind for task, kind in _ASKERS.items() if isinstance(self.model, task)), None)

@@ -42,6 +42,7 @@ class Continuation:
     def __init__(self, model, template: PromptTemplate):
         self.model, self.template = model, template
         self.tokenizer = model.preprocessor.tokenizer
+        self.step = compiled(_chosen(self), model.variables)
 
     def ids(self, word: str) -> list[int]:
         """The tokens of a label."""
@@ -142,7 +143,6 @@ def log_probabilities(asker: Continuation, rows: Sequence[Row], batch_size: int 
     Returns:
         A list of float32 arrays, one a row.
     """
-    step = compiled(_chosen(asker), asker.model.variables)
     places = max((len(row.positions) for row in rows), default=0)
     wanted = max((len(row.tokens) for row in rows), default=0)
     order = np.argsort([max(map(len, row.inputs.values())) for row in rows], kind="stable")
@@ -152,13 +152,15 @@ def log_probabilities(asker: Continuation, rows: Sequence[Row], batch_size: int 
         filled = batch + [batch[-1]] * (batch_size - len(batch))  # one number of rows for all batches
         positions = _array([row.positions for row in filled], places)
         tokens = np.stack([_array([[t[part] for t in row.tokens] for row in filled], wanted) for part in (1, 2)])
-        values = ops.convert_to_numpy(step(_inputs(asker, filled, multiple), positions, *tokens))
+        values = ops.convert_to_numpy(asker.step(_inputs(asker, filled, multiple), positions, *tokens))
         for i, row, value in zip(order[start : start + batch_size], batch, values, strict=False):
             found[i] = value[: len(row.tokens)]
     return found
 
 
 def _chosen(asker):
+    """The function from inputs, positions (b, p), and places and ids of tokens (b, k) to log-probabilities (b, k)."""
+
     def chosen(inputs, positions, places, tokens):
         logits = ops.cast(asker.logits(inputs, positions), "float32")
         rows, positions, size = logits.shape

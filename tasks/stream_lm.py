@@ -4,13 +4,14 @@ import keras
 import numpy as np
 from keras import ops
 
+from garden.kept import Kept
 from garden.recurrent import RecurrentBackbone
 from garden.strings import as_strings, is_text
 
 from .checks import check_labels
 
 
-class StreamLM(keras.Model):
+class StreamLM(Kept, keras.Model):
     """Trains and measures a `CausalLM` on a text too long for a row (Dai et al. 2019, section 3.2).
 
     The stream is cut into b rows of equal length, which are read side by side, t tokens a step. Row r of a step goes on

@@ -161,9 +161,10 @@ def test_what_a_user_can_get_wrong(gpt2):
     with pytest.raises(ValueError, match="Row 1 is no prompt"):
         bare.generate({**prompts([5], [6]), "padding_mask": np.array([[1] + [0] * 19, [0] * 20])}, stop_token_ids=None)
     streaming = type(model)(backbone=model.backbone, preprocessor=model.preprocessor)
-    streaming.compile(sampler="beam")
-    with pytest.raises(ValueError, match="A BeamSampler needs whole rows"):
-        next(streaming.stream("w1"))
+    for sampler in (keras_hub.samplers.BeamSampler(), keras_hub.samplers.ContrastiveSampler(k=2, alpha=0.5)):
+        streaming.compile(sampler=sampler)
+        with pytest.raises(ValueError, match=f"A {type(sampler).__name__} needs whole rows"):
+            next(streaming.stream("w1"))
     with pytest.raises(TypeError, match="CausalLM needs a cache to decode with, which a BertBackbone does not have"):
         tasks.CausalLM.for_backbone(garden.BertBackbone)
     with pytest.raises(TypeError, match="MaskedLM needs a family that is trained to fill masks, which a Gpt2Backbone"):

@@ -63,6 +63,9 @@ def test_prompt_classifies_and_counts_what_is_right(gpt2, tmp_path, capsys):
     rows = list(csv.DictReader(output.open(encoding="utf-8")))
     assert [row["predicted_label"] for row in rows] == found
     np.testing.assert_allclose([float(row["probability_pos"]) for row in rows], probabilities[:, 0], atol=1e-5)
+    assert main(["prompt", f"--preset={gpt2}", *words, f"--input={table}", "--label_column=label"]) == 0
+    printed = capsys.readouterr()
+    assert "accuracy 0.6667 of 3 texts" in printed.err and len(list(csv.DictReader(io.StringIO(printed.out)))) == 3
     shots = [f"--demonstrations={table}", "--shots=1"]
     assert main(["prompt", f"--preset={gpt2}", *words, *shots, "--text=w4"]) == 0
     assert {line.split()[1] for line in io.StringIO(capsys.readouterr().out)} == {"pos", "neg"}

@@ -6,6 +6,8 @@ example: garden prompt --preset=bert_base_en_uncased --template="{text} It was {
     --input=reviews.csv --output=labelled.csv --demonstrations=few.csv --shots=2 --label_column=label
 With --label_column the share of right answers is printed too."""
 
+import sys
+
 import numpy as np
 from absl import flags
 
@@ -63,7 +65,9 @@ def run(options: flags.FlagValues) -> None:
     columns = np.round(probabilities.astype("float64"), 6).T.tolist()
     answer_table(table, added, lambda: zip(found, *columns, strict=True), options.output)
     if truth:
-        print(f"accuracy {np.mean(np.array(found) == np.array(truth)):.4f} of {len(truth):,} texts")
+        accuracy = np.mean(np.array(found) == np.array(truth))
+        # Where the table goes to standard output, nothing else may.
+        print(f"accuracy {accuracy:.4f} of {len(truth):,} texts", file=sys.stdout if options.output else sys.stderr)
 
 
 def words(given: list[str]) -> dict[str, str]:
