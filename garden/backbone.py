@@ -82,7 +82,7 @@ class Backbone(Kept, keras_hub.models.Backbone):
 
     def assemble(self, inputs: dict, taps: "Taps") -> dict:
         """The forward pass, from the inputs' dictionary to the outputs'."""
-        # Abstract: Keras's models have a metaclass of their own on some backends, and cannot take abc's.
+        # Abstract, but not by abc: Keras makes an instance of every base class of a functional model.
         raise NotImplementedError(f"{type(self).__name__} has no forward pass: write its `assemble(inputs, taps)`.")
 
     def features(self, *names: str) -> keras.Model:

@@ -111,10 +111,11 @@ def through_cache(blocks, x, cache: list, index, masks=None, **terms):
     Returns:
         float (b, t, d), and the cache with these tokens in it.
 
-    >>> import numpy as np, garden
+    >>> import garden, keras
     >>> from garden.decoder import through_cache
     >>> model = garden.Gpt2Backbone(9, num_layers=1, num_heads=2, hidden_dim=8, intermediate_dim=16)
-    >>> through_cache(model.blocks, np.ones((1, 2, 8), "float32"), model.empty_cache(1, 4), 0)[0].shape == (1, 2, 8)
+    >>> x, cache = through_cache(model.blocks, keras.ops.ones((1, 2, 8)), model.empty_cache(1, length=4), 0)
+    >>> x.shape == (1, 2, 8)
     True
     """
     places = index + ops.arange(x.shape[1], dtype="int32")

@@ -1,5 +1,6 @@
 """The Transformer block, from the parts passed in, and the tap that lets what is inside it out."""
 
+from abc import ABCMeta, abstractmethod
 from functools import partial
 
 import keras
@@ -8,7 +9,7 @@ from keras import layers
 from .norm import normalization as resolve
 
 
-class Block(layers.Layer):
+class Block(layers.Layer, metaclass=ABCMeta):
     """Attention, then a feed-forward network, each in a residual connection; a subclass says where the norm stands.
 
     Args:
@@ -54,10 +55,9 @@ class Block(layers.Layer):
         build_parts(input_shape, self.attention, self.attention_norm, self.feedforward, self.feedforward_norm)
         self.built = True
 
+    @abstractmethod
     def residual(self, x, sublayer, norm, training=None):
         """x (b, t, d) -> x plus the sublayer's output, with the norm where the subclass wants it."""
-        # Abstract; see `garden.Backbone.assemble` for why abc does not say it.
-        raise NotImplementedError("Use PostNormBlock or PreNormBlock: a Block does not say where its norm stands.")
 
     def sublayers(self, x, attend, training=None):
         """All sublayers in turn; `attend` is the attention, plain or tapped, as a function of one tensor."""
