@@ -86,37 +86,13 @@ class Preset:
         >>> find("rbt3_zh").backbone_config["num_layers"]
         3
         """
-        return {name: value for name in _BACKBONE if (value := getattr(self, name)) is not None}
+        stated = {field.name: getattr(self, field.name) for field in fields(self) if field.name not in _ABOUT}
+        return {name: value for name, value in stated.items() if value is not None}
 
 
-_BACKBONE = (
-    "vocabulary_size",
-    "num_layers",
-    "num_heads",
-    "hidden_dim",
-    "intermediate_dim",
-    "max_sequence_length",
-    "activation",
-    "layer_norm_epsilon",
-    "num_segments",
-    "embedding_dim",
-    "num_task_types",
-    "bottleneck_dim",
-    "num_feedforwards",
-    "attention_input",
-    "head_dim",
-    "cutoffs",
-    "div_val",
-    "tie_projections",
-    "memory_length",
-    "clamp_length",
-    "same_length",
-    "share_biases",
-    "key_value_dim",
-    "use_gated_activation",
-    "tie_embedding_weights",
-    "conv_kernel_size",
-)
+# What a row says of a checkpoint; all else are arguments of its backbone.
+_ABOUT = {"name", "tokenizer", "lowercase", "language", "licence", "parameters", "sources", "untrained", "sha256"}
+_ABOUT |= {"note", "family"}
 _TRUTH = {"yes": True, "no": False, "": None}
 _PARSE = {
     str: str,
